@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this process may run on, and names for threads.
+#pragma once
+
+#include <cstdint>
+
+namespace hcomm {
+
+// Cores that this thread's affinity mask allows (a container's cpuset included); at least 1.
+uint32_t usable_cores();
+void name_thread(const char* name);  // at most 15 characters
+
+inline void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace hcomm

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The price of a schedule: a discrete simulation of all ranks over a plain rank x rank matrix of
+// links (LogGP in spirit: latency, inverse bandwidth, and what the processors of a node must share).
+// Pure: the same inputs give the same number on every rank, so that all choose the same plan.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace hcomm::schedule {
+
+// alpha-beta of one directed pair.
+struct Link {
+  double latency_us = 1;
+  double us_per_byte = 1e-4;
+};
+
+// gamma: what local work costs, and how much of it a node does at once.
+struct Machine {
+  uint32_t ranks = 1;
+  std::vector<Link> links;          // ranks * ranks, [from * ranks + to]
+  std::vector<uint32_t> node;       // of each rank
+  uint32_t cores_of_node = 1;       // ranks of a node beyond it take turns
+  double handover_us = 1.5;         // one turn, when ranks share a core
+  double step_us = 0.03;            // the engine's own cost of a step
+  double copy_us_per_byte = 1e-4;
+  double reduce_us_per_byte = 1.5e-4;
+};
+
+struct Load {
+  uint64_t block_bytes = 0;  // of one block: count * size of type
+  uint64_t tile_bytes = 0;   // of a block; 0: one tile
+  uint32_t window = 1;       // tiles in flight
+};
+
+// Microseconds from the common start until the last rank is done. all[i] is rank i.
+double predict_us(std::span<const Schedule> all, const Machine& machine, const Load& load);
+
+}  // namespace hcomm::schedule
