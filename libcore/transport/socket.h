@@ -23,6 +23,12 @@ class SocketAddress {
   SocketAddress() = default;
   SocketAddress(const sockaddr* address, socklen_t bytes);
   static SocketAddress loopback(uint16_t port);
+  static SocketAddress of_local_end(int fd);  // family 0 when fd has none
+  static SocketAddress of_remote_end(int fd);
+  // Every address of this host, of both families where IPv6 is there.
+  static SocketAddress wildcard(uint16_t port);
+  // "10.0.0.2", "fe80::1%eth0", no name; family 0 when it is none.
+  static SocketAddress numeric(std::string_view text, uint16_t port);
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t bytes() const { return bytes_; }
@@ -31,6 +37,7 @@ class SocketAddress {
   void set_port(uint16_t port);
   bool is_loopback() const;
   bool is_link_local() const;
+  bool is_wildcard() const;
   std::string text() const;  // "10.0.0.2:4711", "[fe80::1%eth0]:4711"
   bool operator==(const SocketAddress& other) const { return text() == other.text(); }
 
@@ -60,23 +67,31 @@ std::vector<Interface> interfaces();
 // The addresses to offer to peers, best first, by HCOMM_SOCKET_IFNAME (comma list of prefixes;
 // "=NAME" exact; a leading "^" excludes the list) and HCOMM_SOCKET_FAMILY: ordinary ones, then
 // bridges, then link-local, loopback last unless asked for by name. An exclusion never promotes
-// loopback. Throws Error(invalid_argument) naming the filter and what there is when nothing is left.
-std::vector<SocketAddress> usable_addresses(const Config& config,
-                                            std::span<const Interface> from);
+// loopback. Throws Error(invalid_argument) naming the filter and what there is when nothing is
+// left.
+std::vector<SocketAddress> usable_addresses(const Config& config, std::span<const Interface> from);
 
 // Listens on address (port 0: one of `range` "LOW-HIGH", or any when it is empty). The message of a
 // failure tells address, port or range, the number tried, and the errno (EMFILE names the limit).
-UniqueFd listen_on(const SocketAddress& address, std::string_view range);
+// buffer_bytes: kernel buffers of the sockets accepted from it, 0: the system's choice.
+UniqueFd listen_on(const SocketAddress& address, std::string_view range, size_t buffer_bytes = 0);
+// The next connection, empty with errno set when there is none now (EAGAIN) or at all.
+UniqueFd accept_on(int listener);
 // The port a listener has.
 uint16_t port_of(int fd);
 
-// A socket whose connect has begun: writable when done; finish_connect tells the errno (0 = joined).
-UniqueFd start_connect(const SocketAddress& address);
+// "Too many open files: the limit of this process is 24 (ulimit -n)": EMFILE and ENFILE tell the
+// limit, other errnos only their text.
+std::string socket_error_text(int error);
+
+// A socket whose connect has begun: writable when done; finish_connect tells the errno (0 = joined,
+// EINPROGRESS = not yet). Empty, with errno set, when it failed at once.
+UniqueFd start_connect(const SocketAddress& address, size_t buffer_bytes = 0);
 int finish_connect(int fd);
 
-// Connects to the first of `addresses` that answers, all tried in turn in each round, with back-off,
-// until the deadline: late servers are waited for. Throws Error(timeout) that lists each address
-// with its last errno.
+// Connects to the first of `addresses` that answers, all tried in turn in each round, with
+// back-off, until the deadline: late servers are waited for. Throws Error(timeout) that lists each
+// address with its last errno.
 UniqueFd connect_any(std::span<const SocketAddress> addresses, Deadline deadline);
 
 // Moves all bytes or throws: Error(timeout), Error(peer_failed) at the end of the stream,
