@@ -19,19 +19,20 @@ class Recorder {
   Recorder& operator=(const Recorder&) = delete;
   ~Recorder();
 
-  // A new record in state running; the caller fills the plain fields before it calls `publish`.
-  OpRecord& begin() {
-    const uint64_t serial = ++serial_;
+  // A new record, not yet visible; the caller fills the plain fields, then calls `publish` with its
+  // serial. From any thread: an operation keeps its record until `end`.
+  OpRecord& begin(uint64_t& serial) {
+    serial = serial_.fetch_add(1, std::memory_order_relaxed) + 1;
     OpRecord& record = area_->ring[serial % kRingRecords];
     record.state.store(OpState::none, std::memory_order_relaxed);
     record.begin_ticks = ticks();
+    record.end_ticks = 0;
     return record;
   }
-  void publish(OpRecord& record) {
-    record.end_ticks = 0;
+  void publish(OpRecord& record, uint64_t serial) {
     record.state.store(OpState::running, std::memory_order_relaxed);
-    record.serial.store(serial_, std::memory_order_release);
-    area_->last_serial.store(serial_, std::memory_order_release);
+    record.serial.store(serial, std::memory_order_release);
+    area_->last_serial.store(serial, std::memory_order_release);
   }
   static void end(OpRecord& record, OpState state) {
     record.end_ticks = ticks();
@@ -39,12 +40,19 @@ class Recorder {
   }
 
   RankArea& area() { return *area_; }
-  LinkCounters& link(uint32_t peer) { return area_->links[peer < kLinks ? peer : kLinks - 1]; }
+  // One writer at a time, so a load and a store do.
+  void count_sent(uint32_t peer, uint64_t bytes) { add(link(peer).sent_bytes, bytes); }
+  void count_received(uint32_t peer, uint64_t bytes) { add(link(peer).received_bytes, bytes); }
 
  private:
+  LinkCounters& link(uint32_t peer) { return area_->links[peer < kLinks ? peer : kLinks - 1]; }
+  static void add(std::atomic<uint64_t>& counter, uint64_t bytes) {
+    counter.store(counter.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+
   RankArea* area_ = nullptr;
   size_t mapped_bytes_ = 0;
-  uint64_t serial_ = 0;
+  std::atomic<uint64_t> serial_{0};
 };
 
 }  // namespace hcomm::trace

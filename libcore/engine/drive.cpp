@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/drive.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/thread.h"
+
+namespace hcomm::engine {
+
+namespace {
+
+constexpr int64_t kMillisecond = 1'000'000;
+// A gap between two looks at the clock that no wait of ours explains: the whole process was stopped
+// or the machine slept. That time counts for no deadline: no rank was late relative to another.
+constexpr int64_t kStoppedGap_ns = 500 * kMillisecond;
+constexpr int kLongestSleep_ms = 100;
+
+class Wait {
+ public:
+  Wait(std::span<Party* const> parties, const Patience& patience)
+      : parties_(parties), patience_(patience) {}
+
+  void progressed() {
+    rounds_ = 0;
+    progress_ns_ = 0;
+  }
+
+  void idle() {
+    rounds_++;
+    if (patience_.crowded)
+      sched_yield();
+    else
+      pause_core();
+    if (rounds_ % (patience_.crowded ? 16 : 512) == 0) look_at_clock();
+  }
+
+ private:
+  void look_at_clock() {
+    const int64_t now = now_ns();
+    if (begin_ns_ == 0) begin_ns_ = last_ns_ = told_ns_ = now;
+    if (progress_ns_ == 0) progress_ns_ = now;
+    skip_stop(now, kStoppedGap_ns);
+    if (now - told_ns_ >= kMillisecond) tell(now);
+    if (now - progress_ns_ < patience_.spin_ns) return;
+    if (now - told_ns_ >= 0) tell(now);
+    sleep();
+  }
+
+  void skip_stop(int64_t now, int64_t allowed_ns) {
+    const int64_t gap = now - last_ns_;
+    last_ns_ = now;
+    if (gap < allowed_ns) return;
+    begin_ns_ += gap;
+    progress_ns_ += gap;
+  }
+
+  void tell(int64_t now) {
+    told_ns_ = now;
+    for (Party* party : parties_)
+      if (!party->finished()) party->idle(now - begin_ns_, now - progress_ns_);
+  }
+
+  void sleep() {
+    descriptors_.clear();
+    int cap_ms = kLongestSleep_ms;
+    bool quiet = true;
+    size_t prepared = 0;
+    for (; prepared < parties_.size() && quiet; prepared++)
+      if (!parties_[prepared]->finished())
+        quiet = parties_[prepared]->prepare_sleep(descriptors_, cap_ms);
+    if (quiet) ::poll(descriptors_.data(), descriptors_.size(), cap_ms);
+    for (size_t i = 0; i < prepared; i++)
+      if (!parties_[i]->finished()) parties_[i]->after_sleep();
+    skip_stop(now_ns(), kStoppedGap_ns + cap_ms * kMillisecond);
+  }
+
+  std::span<Party* const> parties_;
+  const Patience& patience_;
+  std::vector<pollfd> descriptors_;
+  uint64_t rounds_ = 0;
+  int64_t begin_ns_ = 0, progress_ns_ = 0, last_ns_ = 0, told_ns_ = 0;
+};
+
+}  // namespace
+
+void drive(std::span<Party* const> parties, const Patience& patience) {
+  Wait wait(parties, patience);
+  for (;;) {
+    bool moved = false, open = false;
+    for (Party* party : parties) {
+      if (party->finished()) continue;
+      moved |= party->advance();
+      open |= !party->finished();
+    }
+    if (!open) return;
+    if (moved)
+      wait.progressed();
+    else
+      wait.idle();
+  }
+}
+
+}  // namespace hcomm::engine

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only loop that waits. It moves every operation that it is given until all have ended, in the
+// thread that calls it: one operation, or those of several communicators, or of several ranks.
+//
+// Waiting: with a core a rank it spins; where ranks exceed cores it yields at once; after about a
+// millisecond without progress it sleeps in poll until something that it waits for moves. Time is
+// read only while nothing moves.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace hcomm::engine {
+
+// Something that is driven: an operation in flight. Implemented by comm.
+class Party {
+ public:
+  virtual ~Party() = default;
+  // Moves what can be moved; true when anything did. Never waits.
+  virtual bool advance() = 0;
+  virtual bool finished() const = 0;
+  // Called about every millisecond while nothing moves, with the time since the operation began and
+  // since anything moved: checks for failures elsewhere and for deadlines, reports long waits.
+  virtual void idle(int64_t since_begin_ns, int64_t since_progress_ns) = 0;
+  // As transport::Endpoint's, for all that this operation may wait for.
+  virtual bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) = 0;
+  virtual void after_sleep() = 0;
+};
+
+struct Patience {
+  bool crowded = false;           // more ranks than cores: give way instead of spinning
+  int64_t spin_ns = 1'000'000;    // before sleeping
+};
+
+void drive(std::span<Party* const> parties, const Patience& patience);
+
+}  // namespace hcomm::engine

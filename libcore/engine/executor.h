@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The executor runs one operation of one rank: its program once a tile, `window` tiles at a time,
+// each in a window slot with channels, scratch and counters of its own. advance() never waits, never
+// throws and never allocates once a plan has run: it moves what can be moved. Waiting is drive.h's.
+// Owned by a communicator and reused for each of its operations; used by one thread at a time.
+//
+//   bind() --> advance()* --> done() | failed()
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+#include "datatype/types.h"
+#include "engine/binding.h"
+#include "engine/program.h"
+#include "trace/recorder.h"
+#include "transport/transport.h"
+
+namespace hcomm::engine {
+
+// The channels of a communicator, whatever transport each pair has. Implemented by comm.
+class Links {
+ public:
+  virtual ~Links() = default;
+  // Null when the pair has no way to each other.
+  virtual transport::Channel* channel(uint32_t peer, uint32_t slot) = 0;
+};
+
+// What an executor needs beside the program: fixed for a communicator's life.
+struct Surroundings {
+  Links* links = nullptr;
+  trace::Recorder* recorder = nullptr;
+  uint32_t ranks = 1;
+};
+
+// One call.
+struct Operation {
+  const schedule::Shape* shape = nullptr;
+  const Program* program = nullptr;
+  uint32_t window = 1;
+  transport::Label label;
+  Type type = Type::uint8;
+  Op op = Op::sum;
+  unsigned avg_ranks = 0;  // > 0: divide the output by it, after the last step of each tile
+};
+
+class Executor {
+ public:
+  explicit Executor(const Surroundings& surroundings);
+
+  // `binding` and what `operation` points to stay valid until the end.
+  void bind(const Operation& operation, const Binding& binding);
+  // Moves what can be moved; true when anything did.
+  bool advance();
+  bool done() const { return open_slots_ == 0; }
+  bool failed() const { return !status_.ok(); }
+  Status status() const { return status_; }
+  // The peer that something waits for, -1: nobody; for reports. `step`: the action that waits.
+  int waiting_for(uint32_t& step) const;
+  int failed_peer() const { return failed_peer_; }
+
+ private:
+  struct Slot {
+    size_t tile = 0;
+    uint32_t left = 0;                // actions not yet done
+    std::vector<uint32_t> waits;      // of each action
+    std::vector<uint32_t> active;     // started, not done
+    std::vector<size_t> progress;     // of each action: bytes, sends handed over
+    std::vector<transport::Outgoing> outgoing;
+    std::vector<transport::Incoming> incoming;
+    std::vector<transport::View> views;
+    std::vector<transport::Segment> segments;
+    std::vector<std::byte> scratch;
+    std::vector<transport::Channel*> channels;  // of each peer
+    std::byte* scratch_data = nullptr;
+  };
+
+  void begin_tile(Slot& slot);
+  void end_tile(Slot& slot);
+  bool advance_slot(Slot& slot);
+  void start(Slot& slot, uint32_t index);
+  void finish(Slot& slot, uint32_t index);
+  bool run(Slot& slot, uint32_t index, bool& moved);
+  bool run_send(Slot& slot, const Action& action, bool& moved);
+  bool run_receive(Slot& slot, const Action& action, bool& moved);
+  bool run_fold(Slot& slot, uint32_t index, bool& moved);
+  void run_copy(Slot& slot, const Action& action);
+  size_t fold_ready(Slot& slot, const Action& action, size_t want, bool& moved);
+  void fold_some(Slot& slot, const Action& action, transport::Segment to, size_t offset);
+  transport::Segment locate(const Slot& slot, schedule::Slice slice, uint32_t index) const;
+  transport::Channel* channel(Slot& slot, uint32_t peer);
+  size_t slice_bytes(const Slot& slot, schedule::Slice slice) const;
+  void fail(Status status, uint32_t peer);
+
+  Surroundings around_;
+  Operation operation_;
+  const Binding* binding_ = nullptr;
+  std::vector<size_t> scratch_offsets_;
+  std::vector<const void*> fold_inputs_;
+  std::vector<Slot> slots_;
+  size_t tiles_ = 0;
+  uint32_t open_slots_ = 0;
+  Status status_;
+  int failed_peer_ = -1;
+};
+
+}  // namespace hcomm::engine
