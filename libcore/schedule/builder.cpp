@@ -7,15 +7,21 @@
 
 namespace hcomm::schedule {
 
-Builder::Builder(const Shape& shape) { schedule_.shape = shape; }
+Builder::Builder(const Shape& shape) {
+  schedule_.shape = shape;
+}
 
 void Builder::parts(uint32_t count) {
   HCOMM_CHECK(schedule_.steps.empty() && schedule_.scratch.empty() && count > 0);
   schedule_.parts = count;
 }
 
-Slice Builder::input(uint32_t block) const { return input_part(block, 0, schedule_.parts); }
-Slice Builder::output(uint32_t block) const { return output_part(block, 0, schedule_.parts); }
+Slice Builder::input(uint32_t block) const {
+  return input_part(block, 0, schedule_.parts);
+}
+Slice Builder::output(uint32_t block) const {
+  return output_part(block, 0, schedule_.parts);
+}
 
 Slice Builder::input_part(uint32_t block, uint32_t part, uint32_t count) const {
   HCOMM_CHECK(block < blocks_of(shape(), kInput), "block {} rank {}", block, rank());
@@ -50,7 +56,9 @@ Slice Builder::token() {
   return {kScratch, static_cast<uint32_t>(schedule_.scratch.size() - 1), 1};
 }
 
-void Builder::send(uint32_t peer, Slice what) { send(std::span(&peer, 1), what); }
+void Builder::send(uint32_t peer, Slice what) {
+  send(std::span(&peer, 1), what);
+}
 
 void Builder::send(std::span<const uint32_t> peers, Slice what) {
   if (peers.empty()) return;

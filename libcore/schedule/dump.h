@@ -10,6 +10,8 @@
 
 namespace hcomm::schedule {
 
+// One step, without its needs: "reduce out[1] = in[1] + tmp[0]", "send in[0..3] to 1,2".
+std::string step_text(const Schedule& schedule, const Step& step);
 // One line a step: "  3 reduce  out[1] = in[1] + tmp[0]      after 2".
 std::string dump(const Schedule& schedule);
 // All ranks as one Graphviz digraph: a cluster a rank, needs solid, messages dashed.

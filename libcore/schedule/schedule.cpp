@@ -31,16 +31,25 @@ std::string_view name(StepKind kind) {
 uint32_t blocks_of(const Shape& shape, uint16_t buffer) {
   const bool input = buffer == kInput, at_root = shape.rank == shape.root;
   switch (shape.collective) {
-    case Collective::all_reduce: return 1;
-    case Collective::reduce: return input || at_root ? 1 : 0;
-    case Collective::broadcast: return !input || at_root ? 1 : 0;
-    case Collective::all_gather: return input ? 1 : shape.ranks;
-    case Collective::reduce_scatter: return input ? shape.ranks : 1;
-    case Collective::all_to_all: return shape.ranks;
-    case Collective::gather: return input ? 1 : at_root ? shape.ranks : 0;
-    case Collective::scatter: return !input ? 1 : at_root ? shape.ranks : 0;
+    case Collective::all_reduce:
+      return 1;
+    case Collective::reduce:
+      return input || at_root ? 1 : 0;
+    case Collective::broadcast:
+      return !input || at_root ? 1 : 0;
+    case Collective::all_gather:
+      return input ? 1 : shape.ranks;
+    case Collective::reduce_scatter:
+      return input ? shape.ranks : 1;
+    case Collective::all_to_all:
+      return shape.ranks;
+    case Collective::gather:
+      return input ? 1 : at_root ? shape.ranks : 0;
+    case Collective::scatter:
+      return !input ? 1 : at_root ? shape.ranks : 0;
     case Collective::barrier:
-    case Collective::point_to_point: return 0;
+    case Collective::point_to_point:
+      return 0;
   }
   return 0;
 }
@@ -50,11 +59,13 @@ Slice in_place_alias(const Shape& shape, uint32_t parts, uint32_t input_chunk) {
   const uint32_t block = input_chunk / parts, part = input_chunk % parts;
   switch (shape.collective) {
     case Collective::all_reduce:
-    case Collective::all_to_all: return {kOutput, input_chunk, 1};
+    case Collective::all_to_all:
+      return {kOutput, input_chunk, 1};
     case Collective::reduce:
     case Collective::broadcast:
       return shape.rank == shape.root ? Slice{kOutput, input_chunk, 1} : Slice{};
-    case Collective::all_gather: return {kOutput, shape.rank * parts + part, 1};
+    case Collective::all_gather:
+      return {kOutput, shape.rank * parts + part, 1};
     case Collective::gather:
       return shape.rank == shape.root ? Slice{kOutput, shape.rank * parts + part, 1} : Slice{};
     case Collective::reduce_scatter:
@@ -62,7 +73,8 @@ Slice in_place_alias(const Shape& shape, uint32_t parts, uint32_t input_chunk) {
     case Collective::scatter:
       return block == shape.rank && shape.rank == shape.root ? Slice{kOutput, part, 1} : Slice{};
     case Collective::barrier:
-    case Collective::point_to_point: return {};
+    case Collective::point_to_point:
+      return {};
   }
   return {};
 }
