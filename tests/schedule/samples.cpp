@@ -86,8 +86,11 @@ void dissemination_barrier(Builder& b) {
   const uint32_t n = b.ranks(), r = b.rank();
   Slice heard = b.token();
   for (uint32_t distance = 1; distance < n; distance *= 2) {
+    const Slice news = b.token(), both = b.token();
     b.send((r + distance) % n, heard);
-    b.recv((r + n - distance) % n, heard = b.token());
+    b.recv((r + n - distance) % n, news);
+    b.reduce(both, heard, news);  // what is told on is all that was heard, in every round
+    heard = both;
   }
 }
 
