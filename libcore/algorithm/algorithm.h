@@ -14,7 +14,7 @@ namespace hcomm::algorithm {
 struct Algorithm {
   std::string_view name;  // "ring"; unique among those of one collective
   schedule::Collective collective;
-  schedule::Order order;  // rank: usable in deterministic mode
+  schedule::Order order;    // rank: usable in deterministic mode
   std::string_view source;  // of the method: "Rabenseifner 2004", for docs and `hcc plan`
   // Independent of rank and in_place.
   bool (*fits)(const schedule::Shape& shape);

@@ -95,6 +95,14 @@ class Cube {
   uint32_t corners() const { return corners_; }
   uint32_t corner() const { return rank_ < 2 * pairs_ ? rank_ / 2 : rank_ - pairs_; }
   uint32_t first(uint32_t corner) const { return corner + std::min(corner, pairs_); }
+  struct Run {  // of ranks
+    uint32_t first, count;
+  };
+  // The ranks that the aligned run of `corners` corners with this one in it is responsible for.
+  Run run_with(uint32_t corner, uint32_t corners) const {
+    const uint32_t low = corner & ~(corners - 1);
+    return {first(low), first(low + corners) - first(low)};
+  }
   bool surplus() const { return rank_ < 2 * pairs_ && rank_ % 2 == 1; }  // served by rank - 1
   bool serves() const { return rank_ < 2 * pairs_ && rank_ % 2 == 0; }   // serves rank + 1
 
