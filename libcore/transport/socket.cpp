@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/log.h"
 
 namespace hcomm::transport {
 
@@ -81,10 +80,6 @@ bool is_taken(int error) {
 // A socket that met itself: a connect to a free port of this host from that very port succeeds.
 bool joined_to_itself(int fd) {
   return SocketAddress::of_local_end(fd) == SocketAddress::of_remote_end(fd);
-}
-
-bool out_of_descriptors(int error) {
-  return error == EMFILE || error == ENFILE;
 }
 
 }  // namespace
@@ -172,118 +167,6 @@ int finish_connect(int fd) {
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) return errno;
   if (error != 0) return error;
   return joined_to_itself(fd) ? ECONNREFUSED : 0;
-}
-
-namespace {
-
-// One address of connect_any.
-struct Attempt {
-  UniqueFd fd;
-  int error = EINPROGRESS;
-};
-
-constexpr int64_t kStaggerMs = 100;  // before the next address is tried beside the last
-constexpr int64_t kRoundMs = 3000;   // before all unanswered ones begin again
-constexpr int64_t kMaxPauseMs = 250;
-
-// One round over several addresses: each is begun when the ones before it have failed or have not
-// answered for a moment, and all stay open until one is joined, so that a silent address never
-// keeps the others waiting.
-class Round {
- public:
-  Round(std::span<const SocketAddress> addresses, Deadline deadline)
-      : addresses_(addresses), attempts_(addresses.size()), deadline_(deadline) {}
-
-  UniqueFd run() {
-    const Deadline end = Deadline::after_ms(kRoundMs);
-    while (!end.passed() && !deadline_.passed()) {
-      if (begun_ < attempts_.size() && (pending() == 0 || stagger_.passed())) {
-        begin(attempts_[begun_], addresses_[begun_]);
-        begun_++;
-        continue;
-      }
-      if (pending() == 0) break;
-      const bool more = begun_ < attempts_.size();
-      wait(std::min(
-          {more ? stagger_.left_ms() : end.left_ms(), end.left_ms(), deadline_.left_ms()}));
-      for (Attempt& attempt : attempts_)
-        if (settle(attempt)) return std::move(attempt.fd);
-    }
-    for (Attempt& attempt : attempts_)
-      if (attempt.fd) attempt.error = ETIMEDOUT;
-    return UniqueFd();
-  }
-
-  std::string text() const {
-    std::string text;
-    for (size_t i = 0; i < begun_; i++)
-      text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", addresses_[i].text(),
-                          socket_error_text(attempts_[i].error));
-    return text;
-  }
-
- private:
-  size_t pending() const {
-    return static_cast<size_t>(std::count_if(attempts_.begin(), attempts_.end(),
-                                             [](const Attempt& a) { return bool(a.fd); }));
-  }
-
-  void begin(Attempt& attempt, const SocketAddress& address) {
-    attempt.fd = start_connect(address);
-    if (!attempt.fd) attempt.error = errno;
-    if (out_of_descriptors(attempt.error))
-      fail(Code::system, "connect {}: {}", address.text(), socket_error_text(attempt.error));
-    stagger_ = Deadline::after_ms(kStaggerMs);
-  }
-
-  // True when it is joined; a failed one is closed.
-  static bool settle(Attempt& attempt) {
-    if (!attempt.fd) return false;
-    attempt.error = finish_connect(attempt.fd.get());
-    if (attempt.error != 0 && attempt.error != EINPROGRESS) attempt.fd.reset();
-    return attempt.error == 0;
-  }
-
-  void wait(int64_t ms) {
-    std::vector<pollfd> waiting;
-    for (const Attempt& attempt : attempts_)
-      if (attempt.fd) waiting.push_back({attempt.fd.get(), POLLOUT, 0});
-    ::poll(waiting.data(), waiting.size(), static_cast<int>(std::max<int64_t>(ms, 1)));
-  }
-
-  std::span<const SocketAddress> addresses_;
-  std::vector<Attempt> attempts_;
-  Deadline deadline_, stagger_;
-  size_t begun_ = 0;
-};
-
-// Sleeps in spite of signals.
-void pause_ms(int64_t ms) {
-  const Deadline end = Deadline::after_ms(ms);
-  while (!end.passed()) ::poll(nullptr, 0, static_cast<int>(end.left_ms()));
-}
-
-}  // namespace
-
-UniqueFd connect_any(std::span<const SocketAddress> addresses, Deadline deadline) {
-  if (addresses.empty()) fail(Code::invalid_argument, "connect: no address to connect to");
-  const int64_t begin_ns = now_ns();
-  for (uint32_t rounds = 1;; rounds++) {
-    Round round(addresses, deadline);
-    if (UniqueFd fd = round.run()) return fd;
-    const int64_t waited_ms = (now_ns() - begin_ns) / 1'000'000;
-    if (deadline.passed())
-      fail(Code::timeout,
-           "connect: no answer in {} ms, {} rounds; {}; check that the other side runs, listens "
-           "there and is not kept off by a firewall",
-           waited_ms, rounds, round.text());
-    // The pause grows with the time waited, so that a server that is only a little late is met soon
-    // and one that is very late is not pestered.
-    const int64_t pause = std::clamp<int64_t>(waited_ms / 8, 1, kMaxPauseMs);
-    log(LogLevel::info, "connect, round {}: {}; trying again in {} ms", rounds, round.text(),
-        pause);
-    pause_ms(std::min(pause, std::max<int64_t>(deadline.left_ms(), 1)));
-  }
 }
 
 namespace {
