@@ -244,6 +244,11 @@ std::vector<SocketAddress> resolve(std::string_view text, uint16_t default_port)
   return addresses;
 }
 
+bool names_loopback(std::string_view text) {
+  const HostPort target = split(text, 0);
+  return target.host == "localhost" || SocketAddress::numeric(target.host, 0).is_loopback();
+}
+
 namespace {
 
 bool is_bridge_name(std::string_view name) {

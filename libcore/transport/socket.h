@@ -55,6 +55,9 @@ class SocketAddress {
 // the resolver's order. Throws Error(invalid_argument | unavailable) that quotes the text.
 std::vector<SocketAddress> resolve(std::string_view text, uint16_t default_port);
 
+// The host in "host:port" is localhost or a loopback address, by its text alone.
+bool names_loopback(std::string_view text);
+
 struct Interface {
   std::string name;
   SocketAddress address;
