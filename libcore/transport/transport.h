@@ -46,6 +46,9 @@ struct Segment {
   size_t bytes = 0;
 };
 
+// The rest of the segment that holds byte `at` of the message; empty at its end.
+Segment piece_at(std::span<const Segment> segments, size_t at);
+
 // A message being sent; owned by the engine, must stay put until complete. Segments are the bytes in
 // order; empty messages have none. Empty segments are allowed.
 struct Outgoing {
@@ -129,6 +132,10 @@ class Endpoint {
   // be lowered where a wake-up cannot be promised).
   virtual bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) = 0;
   virtual void after_sleep() = 0;
+
+  // What the last Status other than ok was about, for the message of the error: "tcp to rank 3:
+  // send: Connection reset by peer". From the thread that calls the channels. "": nothing to tell.
+  virtual std::string last_error() const { return {}; }
 };
 
 // Where an endpoint is opened.
