@@ -5,8 +5,8 @@
 // write after read, write after write; chunks that are the same memory in place count as one).
 // Authors write no dependency.
 //
-// Written from the view of one rank, not of all: building costs what that rank does, and the checker
-// matches independently built sides.
+// Written from the view of one rank, not of all: building costs what that rank does, and the
+// checker matches independently built sides.
 #pragma once
 
 #include <span>
@@ -29,22 +29,23 @@ class Builder {
   // Chunks a block; before the first slice. Default 1.
   void parts(uint32_t count);
 
-  Slice input(uint32_t block = 0) const;                  // all parts of a block
+  Slice input(uint32_t block = 0) const;  // all parts of a block
   Slice output(uint32_t block = 0) const;
   Slice input_part(uint32_t block, uint32_t part, uint32_t count = 1) const;
   Slice output_part(uint32_t block, uint32_t part, uint32_t count = 1) const;
   // Fresh scratch that mirrors `like` (any slice of any buffer) chunk by chunk.
   Slice scratch(Slice like);
-  // As scratch, for data of a block of the collective that this rank has in neither input nor output
-  // (a tree node of gather that forwards block b): the mirror names the block of the root's side.
+  // As scratch, for data of a block of the collective that this rank has in neither input nor
+  // output (a tree node of gather that forwards block b): the mirror names the block of the root's
+  // side.
   Slice scratch_block(uint32_t block);
   Slice token();  // an empty scratch chunk: a message without data
 
   void send(uint32_t peer, Slice what);
   void send(std::span<const uint32_t> peers, Slice what);  // one multicast; no peer twice
   void recv(uint32_t peer, Slice to);
-  void copy(Slice to, Slice from);            // nothing when both are the same memory
-  void reduce(Slice to, Slice a, Slice b);    // to = a op b
+  void copy(Slice to, Slice from);          // nothing when both are the same memory
+  void reduce(Slice to, Slice a, Slice b);  // to = a op b
 
   Schedule finish(std::string_view algorithm, Order order);
 

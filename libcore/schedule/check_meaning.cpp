@@ -4,9 +4,9 @@
 // values.
 #include <unordered_map>
 
-#include "schedule/check_whole.h"
+#include "schedule/check_parts.h"
 
-namespace hcomm::schedule::checking {
+namespace hcomm::schedule {
 namespace {
 
 using Value = uint32_t;  // 0: nothing; 1 + input chunk: a leaf; else a node
@@ -261,4 +261,4 @@ void check_barrier(const Whole& whole, std::span<const uint32_t> order) {
         fault("rank {} may leave the barrier before rank {} has come", rank, other);
 }
 
-}  // namespace hcomm::schedule::checking
+}  // namespace hcomm::schedule

@@ -4,9 +4,9 @@
 // none for one of several, so one run decides: what can run in some order runs here.
 #include <algorithm>
 
-#include "schedule/check_whole.h"
+#include "schedule/check_parts.h"
 
-namespace hcomm::schedule::checking {
+namespace hcomm::schedule {
 namespace {
 
 class Run {
@@ -40,7 +40,6 @@ class Run {
 
   const Whole& whole_;
   const uint32_t credits_, tiles_;
-  std::vector<uint32_t> first_dependent_, dependents_;
   std::vector<Progress> steps_;
   std::vector<Channel> channels_;
   std::vector<uint32_t> tile_, left_;  // of each rank
@@ -49,24 +48,11 @@ class Run {
 
 Run::Run(const Whole& whole, uint32_t credits, uint32_t tiles)
     : whole_(whole), credits_(credits), tiles_(std::max(tiles, 1u)) {
-  const uint32_t steps = whole.steps();
-  steps_.resize(steps);
+  steps_.resize(whole.steps());
   channels_.resize(whole.channels());
   tile_.resize(whole.ranks());
   left_.resize(whole.ranks());
-  order_.reserve(steps);
-  first_dependent_.assign(steps + 1, 0);
-  const auto for_each_need = [&](auto&& visit) {
-    for (uint32_t rank = 0; rank < whole.ranks(); rank++)
-      for (uint32_t id = whole.first_step(rank); id < whole.first_step(rank + 1); id++)
-        for (const uint32_t need : whole.of(rank).needs_of(whole.step(id)))
-          visit(whole.first_step(rank) + need, id);
-  };
-  for_each_need([&](uint32_t need, uint32_t) { first_dependent_[need + 1]++; });
-  for (uint32_t id = 0; id < steps; id++) first_dependent_[id + 1] += first_dependent_[id];
-  dependents_.resize(first_dependent_.back());
-  std::vector<uint32_t> next(first_dependent_.begin(), first_dependent_.end() - 1);
-  for_each_need([&](uint32_t need, uint32_t id) { dependents_[next[need]++] = id; });
+  order_.reserve(whole.steps());
 }
 
 std::vector<uint32_t> Run::to_the_end() {
@@ -162,8 +148,8 @@ void Run::finish(uint32_t id) {
   const uint32_t rank = whole_.rank_of(id);
   steps_[id].done = true;
   if (tile_[rank] == 0 && whole_.step(id).kind != StepKind::send) order_.push_back(id);
-  for (uint32_t i = first_dependent_[id]; i < first_dependent_[id + 1]; i++)
-    if (--steps_[dependents_[i]].needs == 0) candidates_.push_back(dependents_[i]);
+  for (const uint32_t dependent : whole_.dependents_of(id))
+    if (--steps_[dependent].needs == 0) candidates_.push_back(dependent);
   if (--left_[rank] > 0) return;
   tile_[rank]++;
   begin_tile(rank);
@@ -232,4 +218,4 @@ std::vector<uint32_t> order_of(const Whole& whole, uint32_t credits, uint32_t ti
   return Run(whole, credits, tiles).to_the_end();
 }
 
-}  // namespace hcomm::schedule::checking
+}  // namespace hcomm::schedule

@@ -3,9 +3,9 @@
 // after the earlier by needs alone: a step's accesses last from its start until it is done, and a
 // send is done only when its peers have read the memory, so this covers peers too. Order through
 // messages does not count: a send may be done before its peer's receive.
-#include "schedule/check_whole.h"
+#include "schedule/check_parts.h"
 
-namespace hcomm::schedule::checking {
+namespace hcomm::schedule {
 namespace {
 
 constexpr uint32_t kNone = ~0u;
@@ -125,4 +125,4 @@ void check_races(const Whole& whole) {
   for (uint32_t rank = 0; rank < whole.ranks(); rank++) races.check_rank(rank);
 }
 
-}  // namespace hcomm::schedule::checking
+}  // namespace hcomm::schedule

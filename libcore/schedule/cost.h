@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The price of a schedule: a discrete simulation of all ranks over a plain rank x rank matrix of
-// links (LogGP in spirit: latency, inverse bandwidth, and what the processors of a node must share).
-// Pure: the same inputs give the same number on every rank, so that all choose the same plan.
+// links (LogGP in spirit: latency, inverse bandwidth, and what the processors of a node must
+// share). Pure: the same inputs give the same number on every rank, so that all choose the same
+// plan.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,11 +23,11 @@ struct Link {
 // gamma: what local work costs, and how much of it a node does at once.
 struct Machine {
   uint32_t ranks = 1;
-  std::vector<Link> links;          // ranks * ranks, [from * ranks + to]
-  std::vector<uint32_t> node;       // of each rank
-  uint32_t cores_of_node = 1;       // ranks of a node beyond it take turns
-  double handover_us = 1.5;         // one turn, when ranks share a core
-  double step_us = 0.03;            // the engine's own cost of a step
+  std::vector<Link> links;     // ranks * ranks, [from * ranks + to]
+  std::vector<uint32_t> node;  // of each rank
+  uint32_t cores_of_node = 1;  // ranks of a node beyond it take turns
+  double handover_us = 1.5;    // one turn, when ranks share a core
+  double step_us = 0.03;       // the engine's own cost of a step
   double copy_us_per_byte = 1e-4;
   double reduce_us_per_byte = 1.5e-4;
 };
@@ -36,7 +38,35 @@ struct Load {
   uint32_t window = 1;       // tiles in flight
 };
 
-// Microseconds from the common start until the last rank is done. all[i] is rank i.
+// What one tile costs when it runs alone.
+struct TileCost {
+  double latency_us = 0;  // until the last rank is done
+  double busy_us = 0;     // of the busiest port or processor
+  double stay_us = 0;     // of the rank that holds its window slot longest
+};
+
+class Whole;
+
+// Prices one collective under many loads; the schedules are taken apart once. Both arguments
+// outlive it. Throws internal when the schedules do not fit together.
+class Pricer {
+ public:
+  Pricer(std::span<const Schedule> all, const Machine& machine);
+  ~Pricer();
+  // Microseconds from the common start until the last rank is done. The first tile takes its
+  // latency; each further one follows at the pace of the busiest resource, or of the longest stay
+  // shared by the tiles of the window.
+  double predict_us(const Load& load);
+  TileCost tile(double block_bytes) const;
+
+ private:
+  const Machine& machine_;
+  std::unique_ptr<const Whole> whole_;
+  double last_bytes_ = -1;  // loads that differ in their window only share one simulation
+  TileCost last_;
+};
+
+// For one load. all[i] is rank i.
 double predict_us(std::span<const Schedule> all, const Machine& machine, const Load& load);
 
 }  // namespace hcomm::schedule

@@ -6,17 +6,18 @@
 //
 // Chunks. The input and the output of a rank are made of blocks (blocks_of): all-reduce has one of
 // each; all-gather one input block and an output block a rank; reduce-scatter the reverse; all-to-
-// all a block a rank in both. Every block is cut into `parts` chunks of nearly equal element counts;
-// chunk index = block * parts + part. A part is the same share of every block, and a V collective
+// all a block a rank in both. Every block is cut into `parts` chunks of nearly equal element
+// counts; chunk index = block * parts + part. A part is the same share of every block, and a V
+// collective
 // (`varied`) gives each block its own length, so a message always holds what its receiver expects:
 // whatever holds (block b, part p) has the length of (b, p). A scratch chunk mirrors the input or
 // output chunk whose data it will hold, and has its length; a token mirrors nothing and is empty.
 //
 // A large message is cut into tiles; the engine runs the whole schedule once a tile.
 //
-// Order. A step starts when all its needs (indices of earlier steps) are done. Besides, the sends of
-// a rank to one peer start in step order, and so do its receives from one peer: that order is how
-// messages find their receives. A send is done when the peer has all its bytes, or sooner.
+// Order. A step starts when all its needs (indices of earlier steps) are done. Besides, the sends
+// of a rank to one peer start in step order, and so do its receives from one peer: that order is
+// how messages find their receives. A send is done when the peer has all its bytes, or sooner.
 #pragma once
 
 #include <compare>
@@ -28,10 +29,18 @@
 namespace hcomm::schedule {
 
 enum class Collective : uint8_t {
-  all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter, barrier,
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
+  barrier,
   point_to_point,  // a group of sends and receives; built by the engine, never by an algorithm
 };
-inline constexpr int kCollectives = 9;  // those that algorithms build
+inline constexpr int kCollectives = 9;         // those that algorithms build
 std::string_view name(Collective collective);  // "all_reduce"
 bool reduces(Collective collective);
 bool rooted(Collective collective);
@@ -67,8 +76,8 @@ struct Step {
   bool operator==(const Step&) const = default;
 };
 
-// How a reduction associates: any tree, the same on all ranks; or a left fold in rank order, made in
-// one place from the unrounded inputs (deterministic mode admits only this).
+// How a reduction associates: any tree, the same on all ranks; or a left fold in rank order, made
+// in one place from the unrounded inputs (deterministic mode admits only this).
 enum class Order : uint8_t { any, rank };
 
 struct Schedule {

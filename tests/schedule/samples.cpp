@@ -44,11 +44,9 @@ void direct_all_reduce(Builder& b) {
 
 void chain_broadcast(Builder& b) {
   const uint32_t n = b.ranks(), place = (b.rank() + n - b.root()) % n;
-  if (place == 0)
-    b.copy(b.output(), b.input());
-  else
-    b.recv((b.rank() + n - 1) % n, b.output());
+  if (place > 0) b.recv((b.rank() + n - 1) % n, b.output());
   if (place + 1 < n) b.send((b.rank() + 1) % n, place == 0 ? b.input() : b.output());
+  if (place == 0) b.copy(b.output(), b.input());
 }
 
 void ring_all_gather(Builder& b) {

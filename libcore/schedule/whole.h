@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A collective as the checker sees it: the steps, chunks and messages of all ranks, numbered
-// through in flat arrays. Private to check.cpp and its parts, which each hold one of the four
-// proofs. Making a Whole proves the first (every index in range, every send meets its receive); the
-// others may rely on it. Absent: any use of what the Builder knows; all is derived from the steps.
+// A collective as check and cost see it: the steps, chunks and messages of all ranks, numbered
+// through in flat arrays. Internal to this folder. Making a Whole proves that it is one: every
+// index in range, lengths kept, every send met by its receive; what uses it may rely on that.
+// Absent: any use of what the Builder knows; all is derived from the steps.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,9 +15,9 @@
 
 #include "schedule/schedule.h"
 
-namespace hcomm::schedule::checking {
+namespace hcomm::schedule {
 
-// The first finding; thrown by the parts, caught by check().
+// What is wrong with the schedules; caught by check() and by who prices them.
 struct Fault {
   std::string text;
 };
@@ -45,6 +45,11 @@ class Whole {
   uint32_t rank_of(uint32_t step) const { return rank_of_[step]; }
   uint32_t index_of(uint32_t step) const { return step - first_step_[rank_of_[step]]; }
   const Step& step(uint32_t step) const { return of(rank_of(step)).steps[index_of(step)]; }
+  // Steps of the rank that need this one.
+  std::span<const uint32_t> dependents_of(uint32_t step) const {
+    return {dependents_.data() + first_dependent_[step],
+            first_dependent_[step + 1] - first_dependent_[step]};
+  }
   std::string text(uint32_t step) const;  // "rank 1 step 3 (recv tmp[0] from 0)"
 
   // Chunks: those of a rank's input, output and scratch follow one another.
@@ -67,6 +72,7 @@ class Whole {
   uint32_t message_count(uint32_t channel) const {
     return first_message_[channel + 1] - first_message_[channel];
   }
+  uint32_t messages() const { return first_message_.back(); }
   const Message& message(uint32_t id) const { return messages_[id]; }
   uint32_t channel_of(const Message& message) const {
     return channel(rank_of(message.send), rank_of(message.recv));
@@ -78,6 +84,7 @@ class Whole {
 
  private:
   void number_steps();
+  void reverse_needs();
   void number_chunks();
   void measure_rank(uint32_t rank);
   void check_steps(uint32_t rank) const;
@@ -89,20 +96,11 @@ class Whole {
 
   std::span<const Schedule> all_;
   std::vector<uint32_t> first_step_, rank_of_;
+  std::vector<uint32_t> first_dependent_, dependents_;
   std::vector<uint32_t> first_chunk_, length_, memory_;
   std::vector<uint32_t> first_message_;
   std::vector<Message> messages_;
   std::vector<uint32_t> first_link_, links_;
 };
 
-// Proof 2. No deadlock; gives the order in which one tile may run: each step once, sends when they
-// start, all others when they are done.
-std::vector<uint32_t> order_of(const Whole& whole, uint32_t credits, uint32_t tiles);
-// Proof 3. No two steps of a rank race for memory.
-void check_races(const Whole& whole);
-// Proof 4. What every output chunk holds after `order`, as expression trees; for a barrier, who is
-// known to have come before anybody leaves.
-void check_meaning(const Whole& whole, std::span<const uint32_t> order);
-void check_barrier(const Whole& whole, std::span<const uint32_t> order);
-
-}  // namespace hcomm::schedule::checking
+}  // namespace hcomm::schedule

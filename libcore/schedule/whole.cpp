@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "schedule/check_whole.h"
+#include "schedule/whole.h"
 
 #include "schedule/dump.h"
 
-namespace hcomm::schedule::checking {
+namespace hcomm::schedule {
 namespace {
 
 // A length is a number that is equal for two chunks exactly where all ranks know them to be of one
@@ -66,6 +66,7 @@ Whole::Whole(std::span<const Schedule> all) : all_(all) {
   number_steps();
   number_chunks();
   for (uint32_t rank = 0; rank < ranks(); rank++) check_steps(rank);
+  reverse_needs();
   match();
 }
 
@@ -81,6 +82,21 @@ void Whole::number_steps() {
     first_step_.push_back(first_step_.back() + static_cast<uint32_t>(schedule.steps.size()));
     rank_of_.resize(first_step_.back(), rank);
   }
+}
+
+void Whole::reverse_needs() {
+  const auto for_each_need = [&](auto&& visit) {
+    for (uint32_t id = 0; id < steps(); id++) {
+      const uint32_t rank = rank_of(id);
+      for (const uint32_t need : of(rank).needs_of(step(id))) visit(first_step(rank) + need, id);
+    }
+  };
+  first_dependent_.assign(steps() + 1, 0);
+  for_each_need([&](uint32_t need, uint32_t) { first_dependent_[need + 1]++; });
+  for (uint32_t id = 0; id < steps(); id++) first_dependent_[id + 1] += first_dependent_[id];
+  dependents_.resize(first_dependent_.back());
+  std::vector<uint32_t> next(first_dependent_.begin(), first_dependent_.end() - 1);
+  for_each_need([&](uint32_t need, uint32_t id) { dependents_[next[need]++] = id; });
 }
 
 void Whole::number_chunks() {
@@ -241,4 +257,4 @@ void Whole::meet(const Message& message) const {
       fault("{} meets {}: chunk {} differs in length", text(message.send), text(message.recv), i);
 }
 
-}  // namespace hcomm::schedule::checking
+}  // namespace hcomm::schedule
