@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/channel.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace hcomm::transport {
+
+namespace {
+
+constexpr uint32_t kLineMask = kLines - 1;
+static_assert((kLines & kLineMask) == 0);
+
+// Below, a copy through the ring costs less than following a reference.
+constexpr size_t kMapFrom = 4 * kKiB;
+constexpr size_t kPullFrom = 16 * kKiB;
+
+constexpr size_t kMinFragment = 8 * kKiB, kMaxFragment = 256 * kKiB;
+// How much one call of send copies, so that who sends and receives at once does both in turn.
+constexpr size_t kSendBytes = 256 * kKiB;
+
+uint32_t turn_of(uint64_t line) {
+  return static_cast<uint32_t>(line + 1);
+}
+
+// The two copies of a message overlap but for one fragment, and each fragment costs a fixed time:
+// best where both are alike, at the square root of the length.
+size_t fragment_bytes(size_t message_bytes, uint64_t ring_bytes) {
+  const auto magnitude = static_cast<unsigned>(std::bit_width(message_bytes * 2048 - 1));
+  const size_t best = size_t{1} << ((magnitude + 1) / 2);
+  const size_t wanted = std::clamp(best, kMinFragment, kMaxFragment);
+  return std::min<size_t>(wanted, ring_bytes / 2 / kCacheLine * kCacheLine);
+}
+
+}  // namespace
+
+void ShmPeer::wake() const {
+  if (head->asleep.exchange(0, std::memory_order_acq_rel) == 0) return;
+  const char one = 1;
+  // A full queue is as good as our byte: the doorbell is readable.
+  while (::sendto(ring_from, &one, 1, MSG_DONTWAIT | MSG_NOSIGNAL, doorbell.get(),
+                  doorbell.bytes()) < 0 &&
+         errno == EINTR) {
+  }
+}
+
+// -- writing ------------------------------------------------------------------------------------
+
+ShmWriter::ShmWriter(const ChannelPlace& place, const ShmPeer& peer)
+    : peer_(peer),
+      lines_(place.memory->lines(place.self, place.slot, peer.member)),
+      ring_(place.memory->ring(place.self, place.slot, peer.member)),
+      ring_bytes_(place.memory->layout().ring_bytes),
+      progress_(place.memory->progress(peer.member, place.slot, place.self)) {}
+
+bool ShmWriter::refresh() {
+  const uint64_t consumed = progress_.consumed.load(std::memory_order_acquire);
+  if (consumed == consumed_ || consumed - consumed_ > tail_ - consumed_) return false;
+  consumed_ = consumed;
+  ring_freed_ = ring_used_after_[(consumed - 1) & kLineMask];
+  return true;
+}
+
+bool ShmWriter::moved() {
+  return refresh();
+}
+
+Line* ShmWriter::free_line() {
+  if (tail_ - consumed_ == kLines && !refresh()) return nullptr;
+  return &lines_[tail_ & kLineMask];
+}
+
+std::byte* ShmWriter::free_ring(size_t bytes) {
+  const uint64_t taken = round_up(bytes, kCacheLine);
+  const bool wraps = ring_at_ + taken > ring_bytes_;
+  const uint64_t skipped = wraps ? ring_bytes_ - ring_at_ : 0;
+  if (ring_used_ + skipped + taken - ring_freed_ > ring_bytes_) {
+    refresh();
+    if (ring_used_ + skipped + taken - ring_freed_ > ring_bytes_) return nullptr;
+  }
+  std::byte* found = ring_ + (wraps ? 0 : ring_at_);
+  ring_at_ = static_cast<uint64_t>(found - ring_) + taken;
+  ring_used_ += skipped + taken;
+  return found;
+}
+
+void ShmWriter::publish(Line& line, const Outgoing& message, Way way) {
+  line.bytes = message.bytes;
+  line.label = message.label;
+  line.way = way;
+  ring_used_after_[tail_ & kLineMask] = ring_used_;
+  line.turn.store(turn_of(tail_), std::memory_order_release);
+  tail_++;
+  peer_.wake_if_asleep();
+}
+
+void ShmWriter::publish_fragment(Line& line, const Outgoing& message, Way way,
+                                 const Fragment& fragment) {
+  std::memcpy(line.payload, &fragment, sizeof fragment);
+  publish(line, message, way);
+}
+
+void ShmWriter::gather(Outgoing& message, std::byte* to, size_t bytes) {
+  message.done += bytes;
+  while (bytes != 0) {
+    const Segment& segment = message.segments[message.at];
+    const size_t part = std::min(bytes, segment.bytes - message.offset);
+    if (part != 0) std::memcpy(to, segment.data + message.offset, part);
+    to += part;
+    bytes -= part;
+    message.offset += part;
+    if (message.offset == segment.bytes) {
+      message.at++;
+      message.offset = 0;
+    }
+  }
+}
+
+Status ShmWriter::send(Outgoing& message) {
+  if (message.ticket != 0) {
+    if (const Status status = settle(message); !status.ok() || message.ticket != 0) return status;
+  }
+  if (message.complete) return {};
+  if (message.bytes <= kInlineBytes) return send_in_line(message);
+  if (!message.begun && send_reference(message)) return {};
+  return send_fragments(message);
+}
+
+Status ShmWriter::send_in_line(Outgoing& message) {
+  Line* line = free_line();
+  if (line == nullptr) return {};
+  line->in_line_bytes = static_cast<uint8_t>(message.bytes);
+  gather(message, line->payload, message.bytes);
+  publish(*line, message, Way::in_line);
+  message.begun = true;
+  message.complete = true;
+  return {};
+}
+
+Status ShmWriter::send_fragments(Outgoing& message) {
+  const size_t most = fragment_bytes(message.bytes, ring_bytes_);
+  size_t budget = kSendBytes;
+  while (message.done < message.bytes && budget != 0) {
+    Line* line = free_line();
+    if (line == nullptr) return {};
+    const size_t bytes = std::min(most, message.bytes - message.done);
+    std::byte* to = free_ring(bytes);
+    if (to == nullptr) return {};
+    gather(message, to, bytes);
+    publish_fragment(*line, message, Way::bounce, {static_cast<uint64_t>(to - ring_), bytes, 0});
+    message.begun = true;
+    budget -= std::min(budget, bytes);
+  }
+  message.complete = message.done == message.bytes;
+  return {};
+}
+
+bool ShmWriter::proven(uint64_t id) const {
+  return std::find(proven_.begin(), proven_.end(), id) != proven_.end();
+}
+
+bool ShmWriter::send_reference(Outgoing& message) {
+  const bool mapped = message.exported && message.bytes >= kMapFrom;
+  const bool pulled = !mapped && message.segment_count == 1 && message.bytes >= kPullFrom &&
+                      peer_.pulled_by != nullptr &&
+                      peer_.pulled_by->load(std::memory_order_acquire) == Pull::possible;
+  if (!mapped && !pulled) return false;
+  Line* line = free_line();
+  if (line == nullptr) return true;
+  if (mapped) {
+    publish_fragment(*line, message, Way::mapped,
+                     {message.exported->offset, message.bytes, message.exported->id});
+    if (proven(message.exported->id)) message.done = message.bytes;
+  } else {
+    const auto address = reinterpret_cast<uint64_t>(message.segments[0].data);
+    publish_fragment(*line, message, Way::pulled, {address, message.bytes, 0});
+  }
+  message.begun = true;
+  message.ticket = tail_;
+  return true;
+}
+
+Status ShmWriter::settle(Outgoing& message) {
+  refresh();
+  if (consumed_ < message.ticket) return {};
+  const bool refused = progress_.refused.load(std::memory_order_relaxed) == message.ticket;
+  const bool tentative = message.done != message.bytes;
+  message.ticket = 0;
+  if (!refused) {
+    if (tentative && message.exported)
+      proven_[next_proven_++ % proven_.size()] = message.exported->id;
+    message.done = message.bytes;
+    message.complete = true;
+    return {};
+  }
+  if (!tentative) return Code::system;  // others have followed it: too late for the ring
+  const uint64_t from = progress_.refused_at.load(std::memory_order_relaxed);
+  if (from >= message.bytes) return Code::internal;
+  message.done = message.offset = from;
+  return {};
+}
+
+// -- reading ------------------------------------------------------------------------------------
+
+ShmReader::ShmReader(const ChannelPlace& place, const ShmPeer& peer, PeerMaps& maps)
+    : peer_(peer),
+      lines_(place.memory->lines(peer.member, place.slot, place.self)),
+      ring_(place.memory->ring(peer.member, place.slot, place.self)),
+      ring_bytes_(place.memory->layout().ring_bytes),
+      progress_(place.memory->progress(place.self, place.slot, peer.member)),
+      maps_(maps) {}
+
+bool ShmReader::moved() {
+  noticed_ = std::max(noticed_, head_);
+  const uint64_t before = noticed_;
+  while (noticed_ - head_ < kLines &&
+         lines_[noticed_ & kLineMask].turn.load(std::memory_order_acquire) == turn_of(noticed_))
+    noticed_++;
+  return noticed_ != before;
+}
+
+Status ShmReader::open(Incoming& message) {
+  if (open_ || message.complete()) return {};
+  if (lines_[head_ & kLineMask].turn.load(std::memory_order_acquire) != turn_of(head_)) return {};
+  return open_line(message);
+}
+
+Status ShmReader::peek(Incoming& message, View& view) {
+  view = {};
+  if (const Status status = open(message); !status.ok() || !open_) return status;
+  if (way_ == Way::pulled)
+    view_stage(message, view);
+  else
+    view = {data_ + used_, bytes_ - used_};
+  return {};
+}
+
+Status ShmReader::open_line(Incoming& message) {
+  const Line& line = lines_[head_ & kLineMask];
+  if (!(line.label == message.label) || line.bytes != message.bytes) return Code::invalid_usage;
+  message.begun = true;
+  way_ = line.way;
+  used_ = 0;
+  if (way_ == Way::in_line) {
+    bytes_ = line.in_line_bytes;
+    if (bytes_ != message.bytes || bytes_ > kInlineBytes) return Code::internal;
+    data_ = line.payload;
+    open_ = true;
+    if (bytes_ == 0) pass_line();
+    return {};
+  }
+  Fragment fragment;
+  std::memcpy(&fragment, line.payload, sizeof fragment);
+  bytes_ = fragment.bytes;
+  if (bytes_ == 0 || bytes_ > message.bytes - message.done) return Code::internal;
+  if (way_ == Way::mapped) {
+    const Status status = open_mapped(fragment);
+    if (status == Code::unavailable) {
+      refuse_line(message);
+      return {};
+    }
+    return status;
+  }
+  return open_fragment(fragment);
+}
+
+Status ShmReader::open_fragment(const Fragment& fragment) {
+  if (way_ == Way::bounce) {
+    if (fragment.at > ring_bytes_ || fragment.bytes > ring_bytes_ - fragment.at)
+      return Code::internal;
+    data_ = ring_ + fragment.at;
+  } else if (way_ == Way::pulled) {
+    address_ = fragment.at;
+    staged_ = 0;
+  } else {
+    return Code::internal;
+  }
+  open_ = true;
+  return {};
+}
+
+// Unavailable: the owner cannot or will not let us map it. Not open: the mapping is on its way.
+Status ShmReader::open_mapped(const Fragment& fragment) {
+  if (map_ == nullptr || map_id_ != fragment.id) {
+    PeerMapPointer found;
+    const PeerMaps::State state = maps_.find(peer_.member, fragment.id, found);
+    if (state == PeerMaps::State::refused) return Code::unavailable;
+    if (state == PeerMaps::State::waiting) return {};
+    map_ = std::move(found);
+    map_id_ = fragment.id;
+  }
+  if (fragment.at > map_->bytes || fragment.bytes > map_->bytes - fragment.at)
+    return Code::internal;
+  data_ = map_->base + fragment.at;
+  open_ = true;
+  return {};
+}
+
+// Pulls the next part when the last one is used up; a part that comes short ends in the ring.
+void ShmReader::view_stage(const Incoming& message, View& view) {
+  if (stage_ == nullptr) stage_ = std::make_unique_for_overwrite<Stage>();
+  if (staged_ == 0) {
+    const size_t wanted = std::min(kStageBytes, bytes_ - used_);
+    if (pull_bytes(peer_.pid, address_ + used_, stage_->bytes, wanted) != wanted) {
+      refuse_line(message);
+      return;
+    }
+    staged_ = wanted;
+    data_ = stage_->bytes;
+  }
+  view = {data_, staged_};
+}
+
+void ShmReader::release(Incoming& message, size_t bytes) {
+  HCOMM_CHECK(open_ && bytes <= bytes_ - used_, "released {} of {}", bytes, bytes_ - used_);
+  used_ += bytes;
+  message.done += bytes;
+  if (way_ == Way::pulled) {
+    staged_ -= bytes;
+    data_ += bytes;
+  }
+  if (used_ == bytes_) pass_line();
+}
+
+void ShmReader::pull_into(Incoming& message, std::span<const Segment> to) {
+  while (pulls()) {
+    const Segment piece = piece_at(to, message.done);
+    const size_t bytes = std::min(piece.bytes, bytes_ - used_);
+    if (pull_bytes(peer_.pid, address_ + used_, piece.data, bytes) != bytes)
+      return refuse_line(message);
+    release(message, bytes);
+  }
+}
+
+void ShmReader::pass_line() {
+  open_ = false;
+  head_++;
+  progress_.consumed.store(head_, std::memory_order_release);
+  peer_.wake_if_asleep();
+}
+
+void ShmReader::refuse_line(const Incoming& message) {
+  progress_.refused_at.store(message.done, std::memory_order_relaxed);
+  progress_.refused.store(head_ + 1, std::memory_order_relaxed);
+  pass_line();
+}
+
+Status ShmChannel::receive(Incoming& message, std::span<const Segment> to) {
+  if (const Status status = reader_.open(message); !status.ok()) return status;
+  if (reader_.pulls()) reader_.pull_into(message, to);
+  return Channel::receive(message, to);
+}
+
+}  // namespace hcomm::transport

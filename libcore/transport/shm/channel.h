@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data path of transport/shm: a channel to one peer in one slot, over the lines, progress and
+// ring of NodeMemory. One producer, one consumer, no locks, no system calls while both are awake.
+// Owned by the endpoint. Absent: set-up, sleeping.
+//
+// A message goes in the line itself (40 bytes), or through the ring in fragments, so that the two
+// copies overlap, or by reference: mapped (hcommMemAlloc memory) or pulled (process_vm_readv). A
+// reference that the peer may be unable to follow is tentative: `done` stays 0 and nothing follows
+// it until the peer has passed its line, so the bytes can still go through the ring instead.
+//
+// What a peer wrote is checked before it is used; what cannot be is Status internal.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "transport/shm/mail.h"
+#include "transport/shm/node_memory.h"
+#include "transport/shm/remote.h"
+#include "transport/transport.h"
+
+namespace hcomm::transport {
+
+// A peer, as its channels need it.
+struct ShmPeer {
+  uint32_t member = 0;
+  int pid = 0;
+  AreaHead* head = nullptr;
+  SocketName doorbell;
+  int ring_from = -1;                            // a socket to ring the doorbell from
+  const std::atomic<Pull>* pulled_by = nullptr;  // whether the peer may read our memory; null: no
+
+  // To be called after whatever the peer may sleep for has been published. A plain load will do:
+  // who goes to sleep first makes its flag visible to all processors (membarrier).
+  void wake_if_asleep() const {
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // for the compiler only
+    if (head->asleep.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake();
+  }
+  void wake() const;
+};
+
+// Where a channel is in NodeMemory.
+struct ChannelPlace {
+  const NodeMemory* memory;
+  uint32_t self, slot;
+};
+
+class ShmWriter {
+ public:
+  ShmWriter(const ChannelPlace& place, const ShmPeer& peer);
+  Status send(Outgoing& message);
+  bool moved();
+
+ private:
+  Line* free_line();
+  std::byte* free_ring(size_t bytes);
+  void publish(Line& line, const Outgoing& message, Way way);
+  void publish_fragment(Line& line, const Outgoing& message, Way way, const Fragment& fragment);
+  bool refresh();
+  void gather(Outgoing& message, std::byte* to, size_t bytes);
+  Status settle(Outgoing& message);
+  Status send_in_line(Outgoing& message);
+  bool send_reference(Outgoing& message);
+  Status send_fragments(Outgoing& message);
+  bool proven(uint64_t id) const;
+
+  const ShmPeer& peer_;
+  Line* lines_;
+  std::byte* ring_;
+  uint64_t ring_bytes_;
+  const Progress& progress_;
+  uint64_t tail_ = 0;        // lines written
+  uint64_t consumed_ = 0;    // of them, passed by the peer when we last looked
+  uint64_t ring_at_ = 0;     // where the next fragment goes
+  uint64_t ring_used_ = 0;   // bytes taken so far, skipped ends included
+  uint64_t ring_freed_ = 0;  // of them, given back
+  std::array<uint64_t, kLines> ring_used_after_{};  // each line
+  // Allocations that the peer has mapped: references to them are not tentative.
+  std::array<uint64_t, 8> proven_{};
+  uint32_t next_proven_ = 0;
+};
+
+class ShmReader {
+ public:
+  ShmReader(const ChannelPlace& place, const ShmPeer& peer, PeerMaps& maps);
+  // Takes the next line up, if it is there and can be read.
+  Status open(Incoming& message);
+  Status peek(Incoming& message, View& view);
+  void release(Incoming& message, size_t bytes);
+  bool moved();
+  // The line at hand is to be pulled: straight into `to`.
+  bool pulls() const { return open_ && way_ == Way::pulled; }
+  void pull_into(Incoming& message, std::span<const Segment> to);
+
+ private:
+  static constexpr size_t kStageBytes = 256 * kKiB;
+  struct alignas(kCacheLine) Stage {
+    std::byte bytes[kStageBytes];
+  };
+  Status open_line(Incoming& message);
+  Status open_fragment(const Fragment& fragment);
+  Status open_mapped(const Fragment& fragment);
+  void view_stage(const Incoming& message, View& view);
+  void pass_line();
+  void refuse_line(const Incoming& message);
+
+  const ShmPeer& peer_;
+  const Line* lines_;
+  const std::byte* ring_;
+  uint64_t ring_bytes_;
+  Progress& progress_;
+  PeerMaps& maps_;
+  uint64_t head_ = 0;     // lines passed
+  uint64_t noticed_ = 0;  // lines that are known to be there
+  // The line at hand.
+  bool open_ = false;
+  Way way_ = Way::in_line;
+  const std::byte* data_ = nullptr;
+  size_t bytes_ = 0, used_ = 0;
+  uint64_t address_ = 0;  // pulled: in the peer's memory
+  size_t staged_ = 0;     // of it, from used_ on
+  std::unique_ptr<Stage> stage_;
+  PeerMapPointer map_;
+  uint64_t map_id_ = 0;
+};
+
+class ShmChannel final : public Channel {
+ public:
+  ShmChannel(const ChannelPlace& place, const ShmPeer& peer, PeerMaps& maps)
+      : writer_(place, peer), reader_(place, peer, maps) {}
+  Status send(Outgoing& message) override { return writer_.send(message); }
+  Status peek(Incoming& message, View& view) override { return reader_.peek(message, view); }
+  void release(Incoming& message, size_t bytes) override { reader_.release(message, bytes); }
+  Status receive(Incoming& message, std::span<const Segment> to) override;
+
+  // Whether the peer has moved something since this was asked, or the channel looked itself.
+  bool moved() {
+    const bool written = reader_.moved();
+    return writer_.moved() || written;
+  }
+
+ private:
+  ShmWriter writer_;
+  ShmReader reader_;
+};
+
+}  // namespace hcomm::transport
