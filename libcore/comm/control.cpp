@@ -281,6 +281,7 @@ void Control::handle(const Frame& frame) {
 
 void Control::handle_ready(std::string_view body) {
   Decoder decoder(body);
+  const uint32_t world = decoder.u32();
   const uint32_t count = decoder.u32();
   std::vector<Member> members;
   for (uint32_t i = 0; i < count && decoder.fine(); i++) {
@@ -292,6 +293,7 @@ void Control::handle_ready(std::string_view body) {
   const Lock lock(mutex_);
   if (!decoder.at_end() || count != ranks_ || state_ != State::joining) return;
   members_ = std::move(members);
+  world_ = world;
   state_ = State::joined;
   changed_.notify_all();
 }

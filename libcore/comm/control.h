@@ -53,6 +53,8 @@ class Control {
   uint32_t rank() const { return rank_; }
   uint32_t ranks() const { return ranks_; }
   const std::vector<Member>& members() const { return members_; }  // by rank
+  // Which set of ranks of its hub this one is, from 0: makes ids differ where a job joins again.
+  uint32_t world() const { return world_; }
   std::string member_text(uint32_t rank) const;  // "rank 3 (host node7, pid 4711)"
 
   // All-gather among the members of a communicator, this one being index of size: all call it the
@@ -113,7 +115,8 @@ class Control {
 
   Service& service_;
   const uint32_t rank_, ranks_;
-  std::vector<Member> members_;  // written once, before join returns
+  std::vector<Member> members_;  // both written once, before join returns
+  uint32_t world_ = 0;
   Link link_;
 
   mutable std::mutex mutex_;  // what follows

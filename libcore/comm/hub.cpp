@@ -23,7 +23,6 @@ constexpr int64_t kMs = 1'000'000;
 constexpr size_t kMaxGuests = 64;
 constexpr uint32_t kMaxRanks = 65536;
 constexpr int64_t kGuestMs = 1900;  // with the tick's grain: within 2 s
-constexpr int64_t kTickMs = 50;
 constexpr int64_t kLingerMs = 2000;
 
 std::string version_text(uint32_t code) {
@@ -74,7 +73,7 @@ std::vector<UniqueFd> listen_on_all(std::vector<SocketAddress>& addresses, std::
 
 }  // namespace
 
-std::unique_ptr<Hub> Hub::listen(Service& service, const Config& config) {
+std::unique_ptr<Hub> Hub::listen(Service& service, const Config& config, Worlds worlds) {
   Root root;
   root.addresses = transport::usable_addresses(config, transport::interfaces());
   if (root.addresses.size() > UniqueId::kMaxAddresses)
@@ -82,23 +81,25 @@ std::unique_ptr<Hub> Hub::listen(Service& service, const Config& config) {
                          root.addresses.end() - 1);
   root.nonce = random_nonce();
   std::vector<UniqueFd> listeners = listen_on_all(root.addresses, config.port_range);
-  return std::unique_ptr<Hub>(new Hub(service, std::move(root), std::move(listeners)));
+  return std::unique_ptr<Hub>(new Hub(service, std::move(root), std::move(listeners), worlds));
 }
 
-std::unique_ptr<Hub> Hub::listen_at(Service& service, const Root& root, UniqueFd listener) {
+std::unique_ptr<Hub> Hub::listen_at(Service& service, const Root& root, UniqueFd listener,
+                                    Worlds worlds) {
   Root mine = root;
   std::vector<UniqueFd> listeners;
   if (listener)
     listeners.push_back(std::move(listener));
   else
     listeners = listen_on_all(mine.addresses, "");
-  return std::unique_ptr<Hub>(new Hub(service, std::move(mine), std::move(listeners)));
+  return std::unique_ptr<Hub>(new Hub(service, std::move(mine), std::move(listeners), worlds));
 }
 
-Hub::Hub(Service& service, Root root, std::vector<UniqueFd> listeners)
+Hub::Hub(Service& service, Root root, std::vector<UniqueFd> listeners, Worlds worlds)
     : service_(service),
       root_(std::move(root)),
       job_(fingerprint(root_.nonce)),
+      worlds_(worlds),
       listeners_(std::move(listeners)) {
   log(LogLevel::info, "the root of job {} listens at {}", job_, root_.text());
   try {
@@ -157,14 +158,14 @@ Hub::Guests::iterator Hub::host(std::unique_ptr<Link> link) {
   const auto guest = guests_.insert(
       guests_.end(), Guest{.link = std::move(link), .until_ns = now_ns() + kGuestMs * kMs});
   guest->link->start([this, guest] { hear_guest(guest); });
-  need_tick();
+  need_tick(kTickMs);
   return guest;
 }
 
 void Hub::pause_listeners(int64_t ms) {
   resume_ns_ = now_ns() + ms * kMs;
   for (const UniqueFd& each : listeners_) service_.want(each.get(), Service::Want::nothing);
-  need_tick();
+  need_tick(kTickMs);
 }
 
 void Hub::resume_listeners() {
@@ -188,7 +189,7 @@ void Hub::out_of_descriptors(int error) {
 void Hub::hear_guest(Guests::iterator guest) {
   const bool open = guest->link->receive();
   const std::optional<Frame> frame = guest->link->next();
-  if (frame && !guest->refused) {
+  if (frame && !guest->refused && guest->hello.empty()) {
     if (frame->kind == Kind::hello) return greet(guest, frame->body);
     guests_.erase(guest);
     return;
@@ -215,11 +216,26 @@ void Hub::greet(Guests::iterator guest, std::string_view body) {
                                       "secret)",
                                       job_, hello.job.substr(0, 8))});
   if (phase_ == Phase::failed) return refuse(guest, failed_);
+  if (is_early(hello)) {
+    guest->hello = body;
+    guest->until_ns = INT64_MAX;
+    return;
+  }
   const std::string problem = disagreement(hello);
   if (problem.empty()) return seat(guest, std::move(hello));
   // It will never be complete: all learn why at once.
   if (phase_ == Phase::joining) fail_join(Code::invalid_usage, problem);
   refuse(guest, {usage, false, problem});
+}
+
+// It comes for the next world while others, or the end of its own last connection, are on their way
+// out of this one.
+bool Hub::is_early(const Hello& hello) const {
+  if (phase_ != Phase::ready || worlds_ == Worlds::one || hello.rank >= seats_.size()) return false;
+  const Seat& last = seats_[hello.rank];
+  return last.state == Seat::State::left ||
+         (last.state == Seat::State::joined && last.hello.pid == hello.pid &&
+          last.hello.host == hello.host && last.hello.attempt != hello.attempt);
 }
 
 std::string Hub::disagreement(const Hello& hello) const {
@@ -284,6 +300,8 @@ void Hub::seat(Guests::iterator guest, Hello hello) {
 
 void Hub::refuse(Guests::iterator guest, const Refusal& refusal) {
   guest->refused = true;
+  guest->hello.clear();
+  guest->until_ns = now_ns() + kGuestMs * kMs;
   guest->link->send(refusal.encode());
   guest->link->finish_sending();
 }
@@ -316,16 +334,46 @@ void Hub::announce() {
     all_left_ = false;
   }
   Encoder frame(Kind::ready);
-  frame.u32(static_cast<uint32_t>(seats_.size()));
+  frame.u32(world_++).u32(static_cast<uint32_t>(seats_.size()));
   for (const Seat& seat : seats_) frame.text(seat.hello.host).u32(seat.hello.pid);
   const Packet ready = packet(frame);
   for (const Seat& seat : seats_) seat.link->send(ready);
 }
 
-void Hub::need_tick() {
-  if (ticking_) return;
+bool Hub::world_is_over() const {
+  return worlds_ == Worlds::many && std::all_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
+           return seat.state == Seat::State::left;
+         });
+}
+
+// After a death there is no next world.
+void Hub::refuse_early_if_broken() {
+  const auto dead = std::find_if(seats_.begin(), seats_.end(),
+                                 [](const Seat& seat) { return seat.state == Seat::State::dead; });
+  if (dead == seats_.end()) return;
+  const auto rank = static_cast<uint32_t>(dead - seats_.begin());
+  for (auto guest = guests_.begin(); guest != guests_.end(); guest++)
+    if (!guest->hello.empty())
+      refuse(guest,
+             {static_cast<uint8_t>(Code::peer_failed), false, rank_text(rank) + " has died"});
+}
+
+void Hub::open_next_world() {
+  phase_ = Phase::joining;
+  deadline_ns_ = 0;
+  seats_.clear();
+  board_.reset();
+  std::vector<Guests::iterator> waiting;
+  for (auto guest = guests_.begin(); guest != guests_.end(); guest++)
+    if (!guest->hello.empty()) waiting.push_back(guest);
+  for (const auto guest : waiting) greet(guest, std::exchange(guest->hello, {}));
+}
+
+void Hub::need_tick(int64_t ms) {
+  if (ticking_ && ms > 0) return;
+  if (ticking_) service_.cancel(tick_);
   ticking_ = true;
-  tick_ = service_.run_after(kTickMs, [this] { tick(); });
+  tick_ = service_.run_after(ms, [this] { tick(); });
 }
 
 void Hub::tick() {
@@ -340,11 +388,13 @@ void Hub::tick() {
   if (phase_ == Phase::ready) {
     deliver(board_->expire(now));
     look_for_mismatches();
+    refuse_early_if_broken();
+    if (world_is_over()) open_next_world();
   }
   resume_listeners();
   const bool joining = phase_ == Phase::joining && deadline_ns_ != 0;
   const bool waiting = phase_ == Phase::ready && board_->waiting();
-  if (!guests_.empty() || resume_ns_ != 0 || joining || waiting) need_tick();
+  if (!guests_.empty() || resume_ns_ != 0 || joining || waiting) need_tick(kTickMs);
 }
 
 }  // namespace hcomm::comm

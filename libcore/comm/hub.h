@@ -23,12 +23,18 @@ namespace hcomm::comm {
 
 class Hub {
  public:
+  // How many sets of ranks it serves, one after the other: the next can join when all ranks of the
+  // last have left.
+  enum class Worlds : uint8_t { one, many };
+
   // A new job: listens on the usable addresses of this host. Throws Error(system |
   // invalid_argument).
-  static std::unique_ptr<Hub> listen(Service& service, const Config& config);
-  // Listens on one address of a root that all ranks know, or on a listening socket that the
-  // launcher made (listener; address is what its peers use).
-  static std::unique_ptr<Hub> listen_at(Service& service, const Root& root, UniqueFd listener);
+  static std::unique_ptr<Hub> listen(Service& service, const Config& config,
+                                     Worlds worlds = Worlds::one);
+  // Listens on those addresses of a root that are this host's, or on a listening socket that the
+  // launcher made. Throws Error(system).
+  static std::unique_ptr<Hub> listen_at(Service& service, const Root& root, UniqueFd listener,
+                                        Worlds worlds);
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
   // Waits up to 2 s for the goodbyes of ranks that have joined, then says goodbye to the others.
@@ -43,6 +49,7 @@ class Hub {
     std::unique_ptr<Link> link;
     int64_t until_ns = 0;
     bool refused = false;
+    std::string hello;  // of one who waits for the next world
   };
   struct Seat {                  // of a rank
     std::unique_ptr<Link> link;  // none: not joined, or gone
@@ -52,7 +59,7 @@ class Hub {
   using Guests = std::list<Guest>;
   enum class Phase : uint8_t { joining, ready, failed };
 
-  Hub(Service& service, Root root, std::vector<UniqueFd> listeners);
+  Hub(Service& service, Root root, std::vector<UniqueFd> listeners, Worlds worlds);
   void close();  // in the service thread
 
   // joining (hub.cpp)
@@ -63,13 +70,17 @@ class Hub {
   Guests::iterator host(std::unique_ptr<Link> link);
   void hear_guest(Guests::iterator guest);
   void greet(Guests::iterator guest, std::string_view body);
+  bool is_early(const Hello& hello) const;
   std::string disagreement(const Hello& hello) const;
   void seat(Guests::iterator guest, Hello hello);
   void refuse(Guests::iterator guest, const Refusal& refusal);
   void fail_join(Code code, const std::string& text);
   std::string joined_text() const;  // "3 of 4 joined, missing: rank 2"
   void announce();
-  void need_tick();
+  bool world_is_over() const;
+  void refuse_early_if_broken();
+  void open_next_world();
+  void need_tick(int64_t ms);
   void tick();
 
   // ready (hub_relay.cpp)
@@ -83,14 +94,18 @@ class Hub {
   void count_leavers();
   std::string rank_text(uint32_t rank) const;
 
+  static constexpr int64_t kTickMs = 50;
+
   Service& service_;
-  Root root_;
-  std::string job_;  // fingerprint
+  const Root root_;
+  const std::string job_;  // fingerprint
+  const Worlds worlds_;
   // The service thread's own, all that follows up to the mutex.
   std::vector<UniqueFd> listeners_;
   Guests guests_;
   std::vector<Seat> seats_;  // by rank; empty until the first hello
   Phase phase_ = Phase::joining;
+  uint32_t world_ = 0;       // sets of ranks so far
   Refusal failed_;           // why, when phase_ is failed
   int64_t deadline_ns_ = 0;  // of joining: the earliest of the ranks'
   int64_t resume_ns_ = 0;    // when paused listeners may go on; 0: not paused

@@ -54,7 +54,7 @@ void Hub::handle(uint32_t rank, const Frame& frame) {
     default:
       break;  // of a later version
   }
-  if (board_->waiting()) need_tick();
+  if (board_->waiting()) need_tick(kTickMs);
 }
 
 void Hub::look_for_mismatches() {
@@ -112,6 +112,7 @@ void Hub::count_leavers() {
   const bool all = std::none_of(seats_.begin(), seats_.end(),
                                 [](const Seat& seat) { return seat.state == Seat::State::joined; });
   if (!all) return;
+  if (worlds_ == Worlds::many) need_tick(0);  // not now: the caller still uses its seat
   const std::lock_guard lock(mutex_);
   all_left_ = true;
   changed_.notify_all();

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "comm/job.h"
+#include "comm/job_threads.h"
 
 namespace hcomm::comm {
 namespace {
