@@ -3,10 +3,11 @@
 // (CPUID, or HCOMM_KERNELS). Pure: no allocation, no state; any alignment; nothing outside the
 // count elements is read or written. `to` may equal any input; otherwise no overlap.
 //
-// Numbers (hcomm(7)): float16, bfloat16 and float8 are widened to float32, folded left to right over
-// all inputs of one call, rounded once, to nearest even. Integers wrap. min/max: a NaN in any input
-// gives the canonical quiet NaN; -0 is below +0. avg folds as sum: the division is `finish`'s.
-// premul_sum folds as sum: the factor is `scale`'s.
+// Numbers (hcomm(7)): float16, bfloat16 and float8 are widened to float32, folded left to right
+// over all inputs of one call, rounded once, to nearest even. Integers wrap. Whatever gives a NaN
+// gives the canonical quiet one, min/max for a NaN in any input; -0 is below +0. The bits are the
+// same in every instruction set. avg folds as sum: the division is `finish`'s. premul_sum folds as
+// sum: the factor is `scale`'s.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,8 @@ void reduce(Type type, Op op, void* to, std::span<const void* const> inputs, siz
 void reduce2(Type type, Op op, void* to, const void* a, const void* b, size_t count,
              Store store = Store::cached);
 
-// avg: to[i] = from[i] / ranks; integers round toward zero, floats in float32/float64, one rounding.
-// ranks == 1 copies. to may equal from.
+// avg: to[i] = from[i] / ranks; integers round toward zero, floats in float32/float64, one
+// rounding. ranks == 1 copies. to may equal from.
 void finish_avg(Type type, void* to, const void* from, size_t count, unsigned ranks);
 
 // premul_sum: to[i] = from[i] * *scalar (of type); integers wrap. to may equal from.
