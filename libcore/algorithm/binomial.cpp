@@ -19,17 +19,16 @@ struct Place {
   Binomial tree;
 };
 
-// Reduces towards the root, whose result is `to`; the others need none.
-void reduce_up(Builder& b, const Place& place, Slice to) {
+// Reduces towards the root, which gets the result in its output.
+void reduce_up(Builder& b, const Place& place) {
   const bool root = place.position == 0;
-  Slice sum = b.input();
-  std::vector<Slice> received;
+  std::vector<Slice> terms{b.input()};
   for (const uint32_t child : place.tree.children())
-    received.push_back(recv_scratch(b, place.circle.rank_at(child), b.input()));
-  const Slice target = root || received.empty() ? to : b.scratch(b.input());
-  for (const Slice theirs : received) {
-    b.reduce(target, sum, theirs);
-    sum = target;
+    terms.push_back(recv_scratch(b, place.circle.rank_at(child), b.input()));
+  Slice sum = terms[0];
+  if (terms.size() > 1) {
+    sum = root ? b.output() : b.scratch(b.input());
+    fold(b, sum, terms);
   }
   if (!root) b.send(place.parent(), sum);
 }
@@ -44,8 +43,7 @@ void broadcast_down(Builder& b, const Place& place, Slice what) {
 }
 
 void reduce(Builder& b) {
-  const Place place(b, b.root());
-  reduce_up(b, place, place.position == 0 ? b.output() : Slice{});
+  reduce_up(b, Place(b, b.root()));
 }
 
 void broadcast(Builder& b) {
@@ -56,7 +54,7 @@ void broadcast(Builder& b) {
 
 void all_reduce(Builder& b) {
   const Place place(b, 0);
-  reduce_up(b, place, b.output());
+  reduce_up(b, place);
   broadcast_down(b, place, b.output());
 }
 

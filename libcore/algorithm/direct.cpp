@@ -64,9 +64,9 @@ void all_to_all(Builder& b) {
   for (const uint32_t peer : others(b)) b.recv(peer, b.output(peer));
 }
 
-// Round k joins the ranks whose sum is k modulo n: each round is a perfect matching of exchanges.
-// In place, one of the two waits for its send and receives in place, the other puts aside what
-// comes; each rank has either part in half of its rounds.
+// Round k pairs the ranks whose sum is k modulo n; a rank that would meet itself is idle. In place,
+// one of the two waits for its send and receives in place, the other puts aside what comes; a rank
+// is the one in half of its rounds and the other in the rest.
 void all_to_all_pairwise(Builder& b) {
   const uint32_t n = b.ranks(), rank = b.rank();
   b.copy(b.output(rank), b.input(rank));

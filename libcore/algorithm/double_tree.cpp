@@ -53,11 +53,8 @@ void reduce_up(Builder& b, uint32_t tree, uint32_t root) {
   if (node.right != kNobody) terms.push_back(recv_scratch(b, node.right, own));
   Slice sum = terms[0];
   if (terms.size() > 1) {
-    const Slice to = node.parent == kNobody ? b.output_part(0, tree) : b.scratch(own);
-    for (size_t i = 1; i < terms.size(); i++) {
-      b.reduce(to, sum, terms[i]);
-      sum = to;
-    }
+    sum = node.parent == kNobody ? b.output_part(0, tree) : b.scratch(own);
+    fold(b, sum, terms);
   }
   if (node.parent != kNobody) b.send(node.parent, sum);
 }

@@ -110,24 +110,28 @@ class Cube {
   uint32_t corners_, pairs_, rank_;
 };
 
-// to = from[0] op from[1] op ..., from the left. In place, `to` is the memory of from[rank], so
-// what precedes that is summed elsewhere.
-inline void fold_in_rank_order(Builder& b, Slice to, std::span<const Slice> from) {
-  const bool aside = b.shape().in_place && b.rank() > 1;
-  const Slice head = aside ? b.scratch(to) : to;
-  Slice sum = from[0];
-  for (uint32_t i = 1; i < from.size(); i++) {
-    const Slice next = i < b.rank() ? head : to;
-    b.reduce(next, sum, from[i]);
-    sum = next;
+// to = terms[0] op terms[1] op ..., from the left: a run of steps that the engine makes one pass.
+inline void fold(Builder& b, Slice to, std::span<const Slice> terms) {
+  Slice sum = terms[0];
+  for (const Slice term : terms.subspan(1)) {
+    b.reduce(to, sum, term);
+    sum = to;
   }
 }
 
-// Receives from everybody what they have for `own` and folds it into `to` in rank order.
+// Receives what everybody has for `own` and folds it into `to` in rank order. In place, `to` is the
+// memory of `own`, so what precedes that in the fold is summed elsewhere.
 inline void gather_and_fold(Builder& b, Slice to, Slice own) {
-  std::vector<Slice> from(b.ranks());
-  for (uint32_t i = 0; i < b.ranks(); i++) from[i] = i == b.rank() ? own : recv_scratch(b, i, own);
-  fold_in_rank_order(b, to, from);
+  std::vector<Slice> terms(b.ranks());
+  for (uint32_t i = 0; i < b.ranks(); i++) terms[i] = i == b.rank() ? own : recv_scratch(b, i, own);
+  std::span<Slice> rest = terms;
+  if (b.shape().in_place && b.rank() > 1) {
+    const Slice head = b.scratch(own);
+    fold(b, head, rest.first(b.rank()));
+    rest = rest.subspan(b.rank() - 1);
+    rest[0] = head;
+  }
+  fold(b, to, rest);
 }
 
 }  // namespace hcomm::algorithm
