@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The collectives of hcomm.h: each becomes a Call, is checked, and is submitted.
+#include "api/check.h"
+#include "api/group.h"
+#include "api/handles.h"
+
+using hcomm::comm::Call;
+using hcomm::schedule::Collective;
+using namespace hcomm::api;
+
+namespace {
+
+hcommResult_t run(const char* what, Arguments&& arguments, hcommComm_t comm,
+                  hcommStream_t stream) {
+  return guarded(what, [&] {
+    hcommResult_t result = hcommSuccess;
+    if (!alive(comm)) [[unlikely]] {
+      result = refuse_handle(what, comm);
+    } else if (stream != nullptr && !alive(stream)) [[unlikely]] {
+      result = refuse(hcomm::Code::invalid_argument,
+                      fmt::format("{}: stream is no stream, or was destroyed", what));
+    } else if (comm->finalized) [[unlikely]] {
+      result = refuse(hcomm::Code::invalid_usage,
+                      fmt::format("{}: communicator {} is finalized", what, comm->name));
+    } else if (std::string wrong = check(arguments, comm); !wrong.empty()) [[unlikely]] {
+      wrong = fmt::format("{} on rank {} of {}: {}", what, comm->communicator->rank(), comm->name,
+                          wrong);
+      comm->communicator->refuse({.code = hcomm::Code::invalid_argument,
+                                  .operation = what, .text = wrong});
+      result = refuse(hcomm::Code::invalid_argument, std::move(wrong));
+    } else {
+      return submit(comm, stream, arguments.call);
+    }
+    if (in_group()) group().note(result);
+    return result;
+  });
+}
+
+Arguments of(Collective collective, const void* send, void* recv, size_t count, int type) {
+  Arguments arguments;
+  arguments.call.collective = collective;
+  arguments.call.send = send;
+  arguments.call.recv = recv;
+  arguments.call.count = count;
+  arguments.type = type;
+  return arguments;
+}
+
+hcommResult_t missing(const char* what, const char* argument) {
+  const hcommResult_t result = refuse(hcomm::Code::invalid_argument,
+                                      fmt::format("{}: {} is NULL", what, argument));
+  if (in_group()) group().note(result);
+  return result;
+}
+
+bool is_root(hcommComm_t comm, int root) {
+  return alive(comm) && static_cast<int64_t>(comm->communicator->rank()) == root;
+}
+
+}  // namespace
+
+extern "C" {
+
+hcommResult_t hcommAllReduce(const void* send, void* recv, size_t count, hcommDataType_t type,
+                             hcommRedOp_t op, hcommComm_t comm, hcommStream_t stream) {
+  Arguments arguments = of(Collective::all_reduce, send, recv, count, type);
+  arguments.op = op;
+  return run("hcommAllReduce", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommReduce(const void* send, void* recv, size_t count, hcommDataType_t type,
+                          hcommRedOp_t op, int root, hcommComm_t comm, hcommStream_t stream) {
+  Arguments arguments = of(Collective::reduce, send, recv, count, type);
+  arguments.op = op;
+  arguments.root = root;
+  return run("hcommReduce", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommBroadcast(const void* send, void* recv, size_t count, hcommDataType_t type,
+                             int root, hcommComm_t comm, hcommStream_t stream) {
+  Arguments arguments = of(Collective::broadcast, send, recv, count, type);
+  arguments.root = root;
+  return run("hcommBroadcast", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommAllGather(const void* send, void* recv, size_t count, hcommDataType_t type,
+                             hcommComm_t comm, hcommStream_t stream) {
+  return run("hcommAllGather", of(Collective::all_gather, send, recv, count, type), comm, stream);
+}
+
+hcommResult_t hcommReduceScatter(const void* send, void* recv, size_t count,
+                                 hcommDataType_t type, hcommRedOp_t op, hcommComm_t comm,
+                                 hcommStream_t stream) {
+  Arguments arguments = of(Collective::reduce_scatter, send, recv, count, type);
+  arguments.op = op;
+  return run("hcommReduceScatter", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommAllToAll(const void* send, void* recv, size_t count, hcommDataType_t type,
+                            hcommComm_t comm, hcommStream_t stream) {
+  return run("hcommAllToAll", of(Collective::all_to_all, send, recv, count, type), comm, stream);
+}
+
+hcommResult_t hcommGather(const void* send, void* recv, size_t count, hcommDataType_t type,
+                          int root, hcommComm_t comm, hcommStream_t stream) {
+  Arguments arguments = of(Collective::gather, send, recv, count, type);
+  arguments.root = root;
+  return run("hcommGather", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommScatter(const void* send, void* recv, size_t count, hcommDataType_t type,
+                           int root, hcommComm_t comm, hcommStream_t stream) {
+  Arguments arguments = of(Collective::scatter, send, recv, count, type);
+  arguments.root = root;
+  return run("hcommScatter", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommBarrier(hcommComm_t comm, hcommStream_t stream) {
+  return run("hcommBarrier", of(Collective::barrier, nullptr, nullptr, 0, hcommUint8), comm,
+             stream);
+}
+
+hcommResult_t hcommAllGatherV(const void* send, void* recv, const size_t* counts,
+                              const size_t* displs, hcommDataType_t type, hcommComm_t comm,
+                              hcommStream_t stream) {
+  if (counts == nullptr) return missing("hcommAllGatherV", "counts");
+  Arguments arguments = of(Collective::all_gather, send, recv, 0, type);
+  arguments.call.varied = true;
+  arguments.call.recv_blocks = {counts, displs};
+  if (alive(comm)) arguments.call.count = counts[comm->communicator->rank()];
+  return run("hcommAllGatherV", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommReduceScatterV(const void* send, void* recv, const size_t* counts,
+                                  const size_t* displs, hcommDataType_t type, hcommRedOp_t op,
+                                  hcommComm_t comm, hcommStream_t stream) {
+  if (counts == nullptr) return missing("hcommReduceScatterV", "counts");
+  Arguments arguments = of(Collective::reduce_scatter, send, recv, 0, type);
+  arguments.op = op;
+  arguments.call.varied = true;
+  arguments.call.send_blocks = {counts, displs};
+  if (alive(comm)) arguments.call.count = counts[comm->communicator->rank()];
+  return run("hcommReduceScatterV", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommAllToAllV(const void* send, const size_t* sendcounts, const size_t* sdispls,
+                             void* recv, const size_t* recvcounts, const size_t* rdispls,
+                             hcommDataType_t type, hcommComm_t comm, hcommStream_t stream) {
+  if (sendcounts == nullptr) return missing("hcommAllToAllV", "sendcounts");
+  if (recvcounts == nullptr) return missing("hcommAllToAllV", "recvcounts");
+  Arguments arguments = of(Collective::all_to_all, send, recv, 0, type);
+  arguments.call.varied = true;
+  arguments.call.send_blocks = {sendcounts, sdispls};
+  arguments.call.recv_blocks = {recvcounts, rdispls};
+  return run("hcommAllToAllV", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommGatherV(const void* send, size_t sendcount, void* recv, const size_t* counts,
+                           const size_t* displs, hcommDataType_t type, int root, hcommComm_t comm,
+                           hcommStream_t stream) {
+  if (is_root(comm, root) && counts == nullptr) return missing("hcommGatherV", "counts");
+  Arguments arguments = of(Collective::gather, send, recv, sendcount, type);
+  arguments.root = root;
+  arguments.call.varied = true;
+  if (is_root(comm, root)) arguments.call.recv_blocks = {counts, displs};
+  return run("hcommGatherV", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommScatterV(const void* send, const size_t* counts, const size_t* displs,
+                            void* recv, size_t recvcount, hcommDataType_t type, int root,
+                            hcommComm_t comm, hcommStream_t stream) {
+  if (is_root(comm, root) && counts == nullptr) return missing("hcommScatterV", "counts");
+  Arguments arguments = of(Collective::scatter, send, recv, recvcount, type);
+  arguments.root = root;
+  arguments.call.varied = true;
+  if (is_root(comm, root)) arguments.call.send_blocks = {counts, displs};
+  return run("hcommScatterV", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommSend(const void* send, size_t count, hcommDataType_t type, int peer,
+                        hcommComm_t comm, hcommStream_t stream) {
+  Arguments arguments = of(Collective::point_to_point, send, nullptr, count, type);
+  arguments.call.sending = true;
+  arguments.root = peer;
+  return run("hcommSend", std::move(arguments), comm, stream);
+}
+
+hcommResult_t hcommRecv(void* recv, size_t count, hcommDataType_t type, int peer,
+                        hcommComm_t comm, hcommStream_t stream) {
+  Arguments arguments = of(Collective::point_to_point, nullptr, recv, count, type);
+  arguments.root = peer;
+  return run("hcommRecv", std::move(arguments), comm, stream);
+}
+
+}  // extern "C"

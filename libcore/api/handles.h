@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the opaque handles of hcomm.h are, and how every entry point runs: arguments are checked, an
+// exception becomes a result and a text, a handle of another process is refused. The only place that
+// catches exceptions. Private to api/.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/runtime.h"
+#include "engine/stream.h"
+#include "hcomm/hcomm.h"
+
+struct hcommComm {
+  static constexpr uint64_t kAlive = 0x6d6d6f6368636f6d;
+  uint64_t magic = kAlive;
+  std::unique_ptr<hcomm::comm::Communicator> communicator;
+  std::string name, device;  // stay valid for the queries
+  bool finalized = false;
+  struct Operator {
+    bool used = false;
+    hcomm::Type type{};
+    unsigned char factor[8] = {};
+  };
+  std::vector<Operator> operators;  // of hcommRedOpCreatePreMulSum
+  ~hcommComm() { magic = 0; }
+};
+
+struct hcommStream {
+  static constexpr uint64_t kAlive = 0x6d61657274736d6d;
+  uint64_t magic = kAlive;
+  uint32_t generation = hcomm::process_generation();
+  hcomm::engine::Stream worker;
+  ~hcommStream() { magic = 0; }
+};
+
+struct hcommEvent {
+  static constexpr uint64_t kAlive = 0x746e657665636f6d;
+  uint64_t magic = kAlive;
+  std::shared_ptr<hcomm::engine::Event> event = std::make_shared<hcomm::engine::Event>();
+  ~hcommEvent() { magic = 0; }
+};
+
+namespace hcomm::api {
+
+hcommResult_t result_of(Code code);
+// Remembers the text for hcommGetLastError(NULL) of this thread.
+hcommResult_t refuse(Code code, std::string text);
+void remember(std::string text);
+const std::string& last_text();
+// Turns the exception in flight into a result.
+hcommResult_t caught(const char* call) noexcept;
+
+template <typename Body>
+hcommResult_t guarded(const char* call, Body&& body) noexcept {
+  try {
+    return body();
+  } catch (...) {
+    return caught(call);
+  }
+}
+
+comm::Runtime& runtime();
+
+// hcommSuccess, or why this handle cannot be used.
+inline bool alive(hcommComm_t comm) {
+  return comm != nullptr && comm->magic == hcommComm::kAlive &&
+         comm->communicator->of_this_process();
+}
+hcommResult_t refuse_handle(const char* call, hcommComm_t comm);
+bool alive(hcommStream_t stream);
+bool alive(hcommEvent_t event);
+
+// The settings of a communicator: the process's, with what `config` (may be NULL) says. Throws.
+Config configured(const Config& base, const hcommConfig_t* config);
+
+// Runs, groups or queues a checked call.
+hcommResult_t submit(hcommComm_t comm, hcommStream_t stream, const comm::Call& call);
+// True inside hcommGroupStart; then `defer` takes the call, or the joining of a communicator.
+bool in_group();
+
+}  // namespace hcomm::api

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions, errors, and the life of communicators.
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "api/group.h"
+#include "api/handles.h"
+#include "comm/join.h"
+
+using hcomm::Code;
+using hcomm::Config;
+using hcomm::comm::Communicator;
+using namespace hcomm::api;
+
+namespace {
+
+std::string host_name() {
+  char text[256] = {};
+  gethostname(text, sizeof text - 1);
+  return text;
+}
+
+hcommComm_t handle_of(std::unique_ptr<Communicator> communicator) {
+  auto handle = std::make_unique<hcommComm>();
+  handle->name = communicator->config().name;
+  handle->device = communicator->config().device;
+  handle->communicator = std::move(communicator);
+  return handle.release();
+}
+
+// In a group, later, beside the others of the group; else now.
+template <typename Setup>
+hcommResult_t now_or_at_group_end(const char* call, Setup setup) {
+  if (!in_group()) return guarded(call, setup);
+  group().add_setup([call, setup] { return guarded(call, setup); });
+  return hcommSuccess;
+}
+
+hcommResult_t init_rank(const char* call, hcommComm_t* comm, int nranks, const hcommUniqueId& id,
+                        int rank, const hcommConfig_t* given) {
+  return guarded(call, [&] {
+    if (comm == nullptr) return refuse(Code::invalid_argument, "comm is NULL");
+    *comm = nullptr;
+    if (nranks < 1 || rank < 0 || rank >= nranks)
+      return refuse(Code::invalid_argument,
+                    fmt::format("{}: rank {} of {} ranks; rank must be 0..{}", call, rank, nranks,
+                                nranks - 1));
+    const Config config = configured(runtime().config(), given);
+    hcomm::comm::UniqueId bytes;
+    std::memcpy(bytes.bytes.data(), id.internal, sizeof id.internal);
+    return now_or_at_group_end(call, [=] {
+      *comm = handle_of(hcomm::comm::join_by_id(runtime(), bytes, static_cast<uint32_t>(rank),
+                                                static_cast<uint32_t>(nranks), config));
+      return hcommSuccess;
+    });
+  });
+}
+
+// Refuses what cannot be used, else runs the body.
+template <typename Body>
+hcommResult_t with(const char* call, hcommComm_t comm, Body body) {
+  return guarded(call, [&] { return alive(comm) ? body() : refuse_handle(call, comm); });
+}
+
+template <size_t N>
+void put(char (&to)[N], const std::string& text) {
+  const size_t bytes = std::min(N - 1, text.size());
+  std::memcpy(to, text.data(), bytes);
+  to[bytes] = '\0';
+}
+
+void fill(hcommErrorInfo_t& info, const hcomm::comm::Fault& fault, hcommComm_t comm) {
+  info.code = result_of(fault.code);
+  info.rank = static_cast<int>(comm->communicator->rank());
+  info.peer = fault.peer;
+  info.sequence = fault.sequence;
+  info.bytes = fault.bytes;
+  put(info.communicator, comm->name);
+  put(info.operation, fault.operation);
+  put(info.transport, fault.transport);
+  put(info.host, fault.host.empty() ? host_name() : fault.host);
+  put(info.text, fault.text);
+}
+
+}  // namespace
+
+extern "C" {
+
+hcommResult_t hcommGetVersion(int* version) {
+  if (version == nullptr) return refuse(Code::invalid_argument, "hcommGetVersion: version is NULL");
+  *version = HCOMM_VERSION_CODE;
+  return hcommSuccess;
+}
+
+const char* hcommGetErrorString(hcommResult_t result) {
+  static constexpr const char* kTexts[hcommNumResults] = {
+      "no error", "device error", "system error", "internal error", "invalid argument",
+      "invalid usage", "a peer failed", "in progress", "timeout", "aborted", "unsupported"};
+  if (result < 0 || result >= hcommNumResults) return "unknown result";
+  return kTexts[result];
+}
+
+const char* hcommGetLastError(hcommComm_t comm) {
+  thread_local std::string text;
+  if (!alive(comm)) return last_text().c_str();
+  text = comm->communicator->fault().text;
+  return text.c_str();
+}
+
+hcommResult_t hcommCommGetErrorInfo(hcommComm_t comm, hcommErrorInfo_t* info) {
+  return with("hcommCommGetErrorInfo", comm, [&] {
+    if (info == nullptr || info->size != sizeof *info)
+      return refuse(Code::invalid_argument,
+                    fmt::format("hcommCommGetErrorInfo: info->size must be {}", sizeof *info));
+    fill(*info, comm->communicator->fault(), comm);
+    return hcommSuccess;
+  });
+}
+
+hcommResult_t hcommGetUniqueId(hcommUniqueId* id) {
+  return guarded("hcommGetUniqueId", [&] {
+    if (id == nullptr) return refuse(Code::invalid_argument, "hcommGetUniqueId: id is NULL");
+    const hcomm::comm::UniqueId made = hcomm::comm::new_id(runtime());
+    std::memcpy(id->internal, made.bytes.data(), sizeof id->internal);
+    return hcommSuccess;
+  });
+}
+
+hcommResult_t hcommCommInitRank(hcommComm_t* comm, int nranks, hcommUniqueId id, int rank) {
+  return init_rank("hcommCommInitRank", comm, nranks, id, rank, nullptr);
+}
+
+hcommResult_t hcommCommInitRankConfig(hcommComm_t* comm, int nranks, hcommUniqueId id, int rank,
+                                      const hcommConfig_t* config) {
+  return init_rank("hcommCommInitRankConfig", comm, nranks, id, rank, config);
+}
+
+hcommResult_t hcommCommInitWorld(hcommComm_t* comm, const hcommConfig_t* config) {
+  return guarded("hcommCommInitWorld", [&] {
+    if (comm == nullptr) return refuse(Code::invalid_argument, "hcommCommInitWorld: comm is NULL");
+    *comm = nullptr;
+    *comm = handle_of(hcomm::comm::join_world(runtime(), configured(runtime().config(), config)));
+    return hcommSuccess;
+  });
+}
+
+hcommResult_t hcommCommInitAll(hcommComm_t* comms, int ndev, const char* const* devices) {
+  return guarded("hcommCommInitAll", [&] {
+    if (comms == nullptr || ndev < 1)
+      return refuse(Code::invalid_argument,
+                    fmt::format("hcommCommInitAll: comms is NULL or ndev={} < 1", ndev));
+    hcommUniqueId id;
+    if (const hcommResult_t made = hcommGetUniqueId(&id); made != hcommSuccess) return made;
+    std::fill(comms, comms + ndev, nullptr);
+    std::vector<hcommConfig_t> configs(static_cast<size_t>(ndev), HCOMM_CONFIG_INITIALIZER);
+    hcommGroupStart();
+    for (int rank = 0; rank < ndev; rank++) {
+      hcommConfig_t& config = configs[static_cast<size_t>(rank)];
+      config.device = devices == nullptr ? nullptr : devices[rank];
+      const hcommResult_t added =
+          hcommCommInitRankConfig(&comms[rank], ndev, id, rank, &config);
+      if (added != hcommSuccess) group().note(added);
+    }
+    const hcommResult_t result = hcommGroupEnd();
+    if (result == hcommSuccess || in_group()) return result;
+    const std::string text = last_text();
+    for (int rank = 0; rank < ndev; rank++) hcommCommDestroy(comms[rank]);
+    std::fill(comms, comms + ndev, nullptr);
+    remember(text);
+    return result;
+  });
+}
+
+hcommResult_t hcommCommSplit(hcommComm_t comm, int color, int key, hcommComm_t* newcomm,
+                             const hcommConfig_t* given) {
+  return with("hcommCommSplit", comm, [&] {
+    if (newcomm == nullptr || color < HCOMM_SPLIT_NOCOLOR)
+      return refuse(Code::invalid_argument,
+                    fmt::format("hcommCommSplit: newcomm is NULL, or color={} is below {}", color,
+                                HCOMM_SPLIT_NOCOLOR));
+    *newcomm = nullptr;
+    const Config config = configured(comm->communicator->config(), given);
+    return now_or_at_group_end("hcommCommSplit", [=] {
+      Communicator& parent = *comm->communicator;
+      const uint64_t ticket = parent.take_ticket();
+      parent.enter(ticket);
+      std::unique_ptr<Communicator> child;
+      try {
+        child = parent.split(color, key, config);
+      } catch (...) {
+        parent.leave();
+        throw;
+      }
+      parent.leave();
+      if (child) *newcomm = handle_of(std::move(child));
+      return hcommSuccess;
+    });
+  });
+}
+
+hcommResult_t hcommCommFinalize(hcommComm_t comm) {
+  return with("hcommCommFinalize", comm, [&] {
+    if (comm->finalized) return hcommSuccess;
+    const Code code = comm->communicator->finalize();
+    comm->finalized = true;
+    return code == Code::aborted ? hcommSuccess : result_of(code);
+  });
+}
+
+hcommResult_t hcommCommDestroy(hcommComm_t comm) {
+  if (comm == nullptr) return hcommSuccess;
+  if (comm->magic == hcommComm::kAlive && !comm->communicator->of_this_process())
+    return refuse_handle("hcommCommDestroy", comm);  // the parent's: nothing of it is touched
+  return with("hcommCommDestroy", comm, [&] {
+    const hcommResult_t result = hcommCommFinalize(comm);
+    delete comm;
+    return result;
+  });
+}
+
+hcommResult_t hcommCommAbort(hcommComm_t comm) {
+  return with("hcommCommAbort", comm, [&] {
+    comm->communicator->abort("hcommCommAbort");
+    return hcommSuccess;
+  });
+}
+
+hcommResult_t hcommCommRevoke(hcommComm_t comm) {
+  return with("hcommCommRevoke", comm, [&] {
+    comm->communicator->abort("hcommCommRevoke");
+    return hcommSuccess;
+  });
+}
+
+hcommResult_t hcommCommGetAsyncError(hcommComm_t comm, hcommResult_t* error) {
+  return with("hcommCommGetAsyncError", comm, [&] {
+    if (error == nullptr)
+      return refuse(Code::invalid_argument, "hcommCommGetAsyncError: error is NULL");
+    const Communicator& communicator = *comm->communicator;
+    *error = communicator.broken() ? result_of(communicator.fault().code)
+             : communicator.idle() ? hcommSuccess
+                                   : hcommInProgress;
+    return hcommSuccess;
+  });
+}
+
+hcommResult_t hcommCommCount(hcommComm_t comm, int* count) {
+  return with("hcommCommCount", comm, [&] {
+    if (count == nullptr) return refuse(Code::invalid_argument, "hcommCommCount: count is NULL");
+    *count = static_cast<int>(comm->communicator->ranks());
+    return hcommSuccess;
+  });
+}
+
+hcommResult_t hcommCommUserRank(hcommComm_t comm, int* rank) {
+  return with("hcommCommUserRank", comm, [&] {
+    if (rank == nullptr) return refuse(Code::invalid_argument, "hcommCommUserRank: rank is NULL");
+    *rank = static_cast<int>(comm->communicator->rank());
+    return hcommSuccess;
+  });
+}
+
+hcommResult_t hcommCommDevice(hcommComm_t comm, const char** device) {
+  return with("hcommCommDevice", comm, [&] {
+    if (device == nullptr)
+      return refuse(Code::invalid_argument, "hcommCommDevice: device is NULL");
+    *device = comm->device.c_str();
+    return hcommSuccess;
+  });
+}
+
+hcommResult_t hcommCommName(hcommComm_t comm, const char** name) {
+  return with("hcommCommName", comm, [&] {
+    if (name == nullptr) return refuse(Code::invalid_argument, "hcommCommName: name is NULL");
+    *name = comm->name.c_str();
+    return hcommSuccess;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of operations; setup.cpp makes communicators.
+#include "comm/communicator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "datatype/kernels.h"
+#include "schedule/schedule.h"
+
+namespace hcomm::comm {
+
+using schedule::Collective;
+using schedule::kInput;
+using schedule::kOutput;
+
+namespace {
+
+constexpr int64_t kStall_ns = 250'000'000;   // then the call is told to the hub
+constexpr int64_t kWaiting_ns = 1'000'000;   // then the recorder shows who is waited for
+constexpr int64_t kVerdict_ms = 2000;        // how long a failed step waits for the hub's word
+
+uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
+
+engine::Buffer buffer_of(const void* data, size_t count, const Blocks& blocks) {
+  return {.data = static_cast<std::byte*>(const_cast<void*>(data)),
+          .block_elements = count, .counts = blocks.counts, .displs = blocks.displs};
+}
+
+}  // namespace
+
+void Communicator::wait_for_turn(uint64_t ticket) {
+  queued_.fetch_add(1, std::memory_order_seq_cst);
+  for (;;) {
+    const uint64_t serving = serving_.load(std::memory_order_seq_cst);
+    if (serving == ticket) break;
+    serving_.wait(serving, std::memory_order_acquire);
+  }
+  queued_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+Code Communicator::run(const Call& call, uint64_t ticket) {
+  enter(ticket);
+  if (call.collective == Collective::point_to_point)
+    begin_exchange({&call, 1});
+  else
+    begin(call);
+  engine::Party* self = this;
+  if (!finished()) engine::drive({&self, 1}, patience_);
+  const Code code = end();
+  leave();
+  return code;
+}
+
+void Communicator::begin(const Call& call) {
+  call_ = call;
+  finished_ = broken();
+  if (finished_) [[unlikely]] return;
+  const Plans::Found found = plans_->find(call);
+  sequence_++;
+  bind(call, *found.plan);
+  start({.shape = &found.plan->schedule.shape,
+         .program = &found.plan->program,
+         .window = found.plan->window,
+         .label = {low(sequence_), found.signature},
+         .type = call.type,
+         .op = call.op,
+         .avg_ranks = call.op == Op::avg && ranks() > 1 && reduces(call.collective) ? ranks() : 0},
+        *found.plan, call);
+}
+
+void Communicator::bind(const Call& call, const Plan& plan) {
+  binding_.element_bytes = size_of(call.type);
+  binding_.parts = plan.program.parts;
+  binding_.tile_elements =
+      plan.tile_bytes == 0 ? SIZE_MAX
+                           : std::max<size_t>(1, plan.tile_bytes / binding_.element_bytes);
+  binding_.buffers.resize(3);
+  const void* send = call.op == Op::premul_sum ? scaled_input(call) : call.send;
+  binding_.buffers[kInput] = buffer_of(send, call.count, call.send_blocks);
+  binding_.buffers[kOutput] = buffer_of(call.recv, call.count, call.recv_blocks);
+  if (call.varied) return;
+  for (const uint16_t side : {kInput, kOutput}) {
+    engine::Buffer& buffer = binding_.buffers[side];
+    const size_t bytes =
+        blocks_of(plan.schedule.shape, side) * call.count * binding_.element_bytes;
+    if (bytes >= 4096) buffer.exported = runtime_.memory().find(buffer.data, bytes);
+  }
+}
+
+// premul_sum scales each contribution once, at its first read: here, into memory of our own.
+const void* Communicator::scaled_input(const Call& call) {
+  const schedule::Shape shape{.collective = call.collective, .ranks = ranks(), .rank = rank()};
+  const uint32_t blocks = blocks_of(shape, kInput);
+  size_t elements = blocks * call.count;
+  if (call.send_blocks.counts) {
+    elements = 0;
+    for (uint32_t i = 0; i < blocks; i++) {
+      const size_t first = call.send_blocks.displs ? call.send_blocks.displs[i] : elements;
+      elements = std::max(elements, first + call.send_blocks.counts[i]);
+    }
+  }
+  scaled_.resize(elements * size_of(call.type));
+  scale(call.type, scaled_.data(), call.send, call.factor, elements);
+  return scaled_.data();
+}
+
+void Communicator::begin_exchange(std::span<const Call> calls) {
+  call_ = calls.front();
+  finished_ = broken();
+  if (finished_) [[unlikely]] return;
+  std::vector<std::pair<bool, uint32_t>> pattern;
+  binding_.buffers.resize(3);
+  binding_.buffers[kInput] = binding_.buffers[kOutput] = {};
+  binding_.element_bytes = 1;
+  binding_.parts = 1;
+  binding_.tile_elements = SIZE_MAX;
+  uint64_t signature = kHashSeed;
+  for (const Call& call : calls) {
+    pattern.emplace_back(call.sending, call.root);
+    const size_t bytes = call.count * size_of(call.type);
+    engine::Buffer buffer = buffer_of(call.sending ? call.send : call.recv, bytes, {});
+    if (call.sending && bytes >= 4096)
+      buffer.exported = runtime_.memory().find(buffer.data, bytes);
+    binding_.buffers.push_back(buffer);
+  }
+  // Types may differ from message to message; what a pair must agree on is that this is no
+  // collective, and the length, which the transport compares.
+  signature = hash_number(static_cast<uint64_t>(Collective::point_to_point), signature);
+  const Plan& plan = plans_->exchange(pattern);
+  start({.shape = &plan.schedule.shape,
+         .program = &plan.program,
+         .window = 1,
+         .label = {0, low(signature)},
+         .type = Type::uint8,
+         .op = Op::sum},
+        plan, call_);
+}
+
+void Communicator::start(const engine::Operation& operation, const Plan& plan, const Call& call) {
+  reported_stall_ = told_waiting_ = false;
+  uint64_t serial = 0;
+  trace::OpRecord& record = membership_.recorder->begin(serial);
+  record.sequence = sequence_;
+  record.count = call.count;
+  record.communicator = low(membership_.id);
+  record.plan = low(plan.hash);
+  record.root = call.root;
+  record.collective = static_cast<uint8_t>(call.collective);
+  record.type = static_cast<uint8_t>(call.type);
+  record.op = static_cast<uint8_t>(call.op);
+  membership_.recorder->publish(record, serial);
+  record_ = &record;
+  executor_.bind(operation, binding_);
+}
+
+Code Communicator::end() {
+  if (record_ == nullptr) [[unlikely]] return fault().code;  // refused: broken before it began
+  const bool well = executor_.done() && !executor_.failed();
+  trace::Recorder::end(*record_, well ? trace::OpState::done : trace::OpState::failed);
+  record_ = nullptr;
+  if (told_waiting_) membership_.recorder->area().waiting_peer.store(-1, std::memory_order_relaxed);
+  if (well) [[likely]] return Code::ok;
+  if (executor_.failed()) explain_failed_step();
+  return fault().code;
+}
+
+// A step failed here. The hub knows more (who died, how the calls differ): ask, and wait a little.
+void Communicator::explain_failed_step() {
+  const Code code = executor_.status().code();
+  const int peer = executor_.failed_peer();
+  if (broken()) return;
+  if (code == Code::invalid_usage) {
+    control().stalled(membership_.id, rank(), ranks(), sequence_, signature_text());
+    if (wait_for_verdict(kVerdict_ms)) return;
+  }
+  if (code == Code::peer_failed && wait_for_verdict(kVerdict_ms / 2)) return;
+  const auto at = static_cast<uint32_t>(peer);
+  std::string what;
+  if (code == Code::invalid_usage)
+    what = fmt::format("{} sent a message of another operation or length; all ranks must make the "
+                       "same calls in the same order", member_text(at));
+  else if (code == Code::peer_failed)
+    what = fmt::format("the connection to {} by {} ended; see what that rank printed",
+                       member_text(at), links_->transport_of(at));
+  else
+    what = fmt::format("the {} link to {} failed: {}", links_->transport_of(at), member_text(at),
+                       name(code));
+  fail_with(failure_of(code, peer, fmt::format("{} on rank {}: {}", operation_text(), rank(),
+                                               what)));
+}
+
+bool Communicator::wait_for_verdict(int64_t ms) {
+  std::unique_lock lock(mutex_);
+  return verdict_.wait_for(lock, std::chrono::milliseconds(ms), [&] { return broken(); });
+}
+
+void Communicator::idle(int64_t since_begin_ns, int64_t since_progress_ns) {
+  if (broken()) {
+    finished_ = true;
+    return;
+  }
+  if (since_progress_ns >= kWaiting_ns && !told_waiting_) {
+    uint32_t step = 0;
+    trace::RankArea& area = membership_.recorder->area();
+    area.waiting_since_ticks.store(ticks(), std::memory_order_relaxed);
+    area.waiting_peer.store(executor_.waiting_for(step), std::memory_order_relaxed);
+    area.waiting_step.store(step, std::memory_order_relaxed);
+    told_waiting_ = true;
+  }
+  if (since_progress_ns >= kStall_ns && !reported_stall_) {
+    reported_stall_ = true;
+    if (call_.collective != Collective::point_to_point)
+      control().stalled(membership_.id, rank(), ranks(), sequence_, signature_text());
+  }
+  if (config_.timeout_ms > 0 && since_begin_ns >= config_.timeout_ms * 1'000'000)
+    time_out(since_begin_ns);
+}
+
+void Communicator::time_out(int64_t since_begin_ns) {
+  uint32_t step = 0;
+  const int peer = executor_.waiting_for(step);
+  const std::string whom = peer < 0 ? "nobody" : member_text(static_cast<uint32_t>(peer));
+  fail_with(failure_of(
+      Code::timeout, peer,
+      fmt::format("{} on rank {}: not done after {:.1f} s, waits for {} in step {}; is that rank "
+                  "in another call, or stopped? (HCOMM_TIMEOUT={}ms)",
+                  operation_text(), rank(), static_cast<double>(since_begin_ns) / 1e9, whom, step,
+                  config_.timeout_ms)));
+  finished_ = true;
+}
+
+bool Communicator::prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) {
+  descriptors.push_back({wake_.get(), POLLIN, 0});
+  return links_->prepare_sleep(descriptors, cap_ms) && !broken();
+}
+
+void Communicator::after_sleep() { links_->after_sleep(); }
+
+// -- failures -------------------------------------------------------------------------------------
+
+Failure Communicator::failure_of(Code code, int peer, std::string text) const {
+  Failure failure;
+  failure.communicator = membership_.id;
+  failure.code = code;
+  failure.rank = static_cast<int>(rank());
+  failure.peer = peer;
+  const uint32_t member = membership_.members[peer < 0 ? rank() : static_cast<uint32_t>(peer)];
+  failure.host = membership_.line->control().members()[member].host;
+  failure.sequence = sequence_;
+  failure.text = std::move(text);
+  return failure;
+}
+
+// Ours first, then everybody's.
+void Communicator::fail_with(const Failure& failure) {
+  on_failure(failure);
+  control().report(failure);
+}
+
+// From the service thread, or from this rank's own. Failures of other communicators, and deaths of
+// ranks that are no members, are none of ours.
+void Communicator::on_failure(const Failure& failure) {
+  if (failure.communicator != 0 && failure.communicator != membership_.id) return;
+  int peer = failure.peer;
+  if (failure.communicator == 0 && peer >= 0) {  // a rank of the job has died: one of ours?
+    const auto& members = membership_.members;
+    const auto at = std::find(members.begin(), members.end(), static_cast<uint32_t>(peer));
+    if (at == members.end()) return;
+    peer = static_cast<int>(at - members.begin());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (broken()) return;
+    fault_ = {.code = failure.code, .peer = peer, .sequence = failure.sequence,
+              .bytes = call_.count * size_of(call_.type),
+              .operation = std::string(schedule::name(call_.collective)),
+              .transport = peer >= 0 && links_ ? std::string(links_->transport_of(
+                                                     static_cast<uint32_t>(peer)))
+                                               : "",
+              .host = failure.host, .text = failure.text};
+    broken_.store(true, std::memory_order_release);
+    verdict_.notify_all();
+  }
+  if (rank() == 0 || failure.code != Code::aborted)
+    log(LogLevel::info, "communicator {}: {}", config_.name, failure.text);
+  const uint64_t one = 1;
+  const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  (void)written;  // full: it is readable already
+}
+
+Fault Communicator::fault() const {
+  const std::lock_guard lock(mutex_);
+  return fault_;
+}
+
+void Communicator::refuse(Fault fault) {
+  const std::lock_guard lock(mutex_);
+  if (!broken()) fault_ = std::move(fault);
+}
+
+void Communicator::abort(std::string_view why) {
+  fail_with(failure_of(Code::aborted, -1,
+                       fmt::format("communicator {}: aborted by rank {}: {}", config_.name, rank(),
+                                   why)));
+}
+
+std::string Communicator::signature_text() const {
+  std::string text = fmt::format("{}{} {} count={}", schedule::name(call_.collective),
+                                 call_.varied ? "_v" : "", name(call_.type), call_.count);
+  if (reduces(call_.collective)) text += fmt::format(" op={}", name(call_.op));
+  if (rooted(call_.collective)) text += fmt::format(" root={}", call_.root);
+  return text;
+}
+
+std::string Communicator::operation_text() const {
+  return fmt::format("{} #{} ({})", config_.name, sequence_, signature_text());
+}
+
+std::string Communicator::member_text(uint32_t peer) const {
+  const Member& member = membership_.line->control().members()[membership_.members[peer]];
+  return fmt::format("rank {} (host {}, pid {})", peer, member.host, member.pid);
+}
+
+std::string Communicator::explain(const Call& call) { return plans_->explain(call); }
+
+}  // namespace hcomm::comm

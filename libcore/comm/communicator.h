@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator: the ranks, links and plans of a group, and the life of each of its operations.
+// Calls come from api, one at a time (tickets keep the order of calls over threads and streams);
+// failures come from the control plane, at any time, from the service thread.
+//
+//   an operation:  ticket -> enter -> begin -> driven (engine/drive) -> end -> leave
+//
+// The first failure wins and stays: later calls return it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "comm/call.h"
+#include "comm/line.h"
+#include "comm/links.h"
+#include "comm/plans.h"
+#include "comm/runtime.h"
+#include "engine/drive.h"
+#include "engine/executor.h"
+#include "trace/recorder.h"
+
+namespace hcomm::comm {
+
+// Why a communicator does not work any more, or why a call was refused.
+struct Fault {
+  Code code = Code::ok;
+  int peer = -1;  // rank of this communicator
+  uint64_t sequence = 0, bytes = 0;
+  std::string operation, transport, host, text;
+};
+
+// What all ranks of a new communicator know. The control line is shared with the children of
+// a split, which may outlive their parent: hence shared_ptr; the recorder likewise.
+struct Membership {
+  uint64_t id = 0;
+  uint64_t token[2] = {0, 0};
+  uint32_t rank = 0;
+  std::vector<uint32_t> members;  // ranks of the job, by rank of the communicator
+  std::shared_ptr<Line> line;
+  std::shared_ptr<trace::Recorder> recorder;
+};
+
+class Communicator final : public engine::Party {
+ public:
+  // Connects to all members. Collective. Throws Error.
+  Communicator(Runtime& runtime, Membership membership, Config config);
+  ~Communicator() override;
+
+  uint32_t rank() const { return membership_.rank; }
+  uint32_t ranks() const { return static_cast<uint32_t>(membership_.members.size()); }
+  const Config& config() const { return config_; }
+  bool of_this_process() const { return generation_ == process_generation(); }
+
+  // -- order of calls
+  uint64_t take_ticket() { return next_ticket_.fetch_add(1, std::memory_order_relaxed); }
+  void enter(uint64_t ticket) {
+    if (serving_.load(std::memory_order_acquire) != ticket) [[unlikely]] wait_for_turn(ticket);
+  }
+  void leave() {
+    serving_.store(serving_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    if (queued_.load(std::memory_order_seq_cst) > 0) [[unlikely]] serving_.notify_all();
+  }
+  bool idle() const { return serving_.load() == next_ticket_.load(); }
+
+  // -- one operation: begin, drive until finished(), end. Between enter and leave only.
+  void begin(const Call& call);
+  void begin_exchange(std::span<const Call> calls);  // sends and receives, started together
+  Code end();
+  // ticket to leave, in this thread.
+  Code run(const Call& call, uint64_t ticket);
+  const engine::Patience& patience() const { return patience_; }
+
+  // -- Party
+  bool advance() override {
+    if (executor_.advance()) return true;
+    if (executor_.failed()) [[unlikely]] finished_ = true;
+    return false;
+  }
+  bool finished() const override { return executor_.done() || finished_; }
+  void idle(int64_t since_begin_ns, int64_t since_progress_ns) override;
+  bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) override;
+  void after_sleep() override;
+
+  // -- failures
+  bool broken() const { return broken_.load(std::memory_order_acquire); }
+  Fault fault() const;
+  void refuse(Fault fault);  // remembered as the last error, not sticky
+  void abort(std::string_view why);
+
+  // -- children and queries
+  std::unique_ptr<Communicator> split(int color, int key, const Config& config);
+  std::string explain(const Call& call);
+  // Waits until every call has ended; deadline by the config.
+  Code finalize();
+
+ private:
+  void wait_for_turn(uint64_t ticket);
+  void bind(const Call& call, const Plan& plan);
+  const void* scaled_input(const Call& call);
+  void start(const engine::Operation& operation, const Plan& plan, const Call& call);
+  void on_failure(const Failure& failure);
+  void fail_with(const Failure& failure);
+  Failure failure_of(Code code, int peer, std::string text) const;
+  void explain_failed_step();
+  void time_out(int64_t since_begin_ns);
+  std::string signature_text() const;
+  std::string operation_text() const;
+  std::string member_text(uint32_t rank) const;
+  Control& control() { return membership_.line->control(); }
+  void connect();
+  void agree_on_choice(Deadline deadline);
+  bool wait_for_verdict(int64_t ms);
+
+  Runtime& runtime_;
+  const uint32_t generation_ = process_generation();
+  Membership membership_;
+  Config config_;
+  UniqueFd wake_;  // eventfd: something failed elsewhere
+  std::unique_ptr<Links> links_;
+  std::unique_ptr<Plans> plans_;
+  engine::Patience patience_;
+  engine::Executor executor_;
+  engine::Binding binding_;
+  std::vector<std::byte> scaled_;
+
+  // the operation in flight
+  Call call_;
+  uint64_t sequence_ = 0;
+  trace::OpRecord* record_ = nullptr;
+  bool finished_ = false, reported_stall_ = false, told_waiting_ = false;
+
+  std::atomic<uint64_t> next_ticket_{0}, serving_{0};
+  std::atomic<uint32_t> queued_{0};
+  std::atomic<bool> broken_{false};
+  mutable std::mutex mutex_;  // fault_
+  std::condition_variable verdict_;
+  Fault fault_;
+  uint64_t listener_ = 0;
+  uint32_t splits_ = 0;
+};
+
+}  // namespace hcomm::comm

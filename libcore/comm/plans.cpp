@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "comm/plans.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <numeric>
+
+#include "algorithm/algorithm.h"
+#include "base/bytes.h"
+#include "base/log.h"
+
+namespace hcomm::comm {
+
+using schedule::Collective;
+
+namespace {
+
+uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
+
+// Bytes of a block as far as the choice goes: its power of two, so that a communicator meets a
+// bounded number of choices.
+uint64_t bucket_of(uint64_t bytes) { return bytes <= 1 ? bytes : std::bit_ceil(bytes); }
+
+// What all ranks know of the lengths of a V collective: all of them, or (all-to-all, gather,
+// scatter) nothing.
+uint64_t known_elements(const Call& call, uint32_t ranks) {
+  const Blocks& blocks =
+      call.collective == Collective::all_gather ? call.recv_blocks : call.send_blocks;
+  const bool known = call.collective == Collective::all_gather ||
+                     call.collective == Collective::reduce_scatter;
+  if (!call.varied) return call.count;
+  if (!known) return 0;
+  return std::accumulate(blocks.counts, blocks.counts + ranks, uint64_t{0}) / ranks;
+}
+
+}  // namespace
+
+Plans::Plans(policy::Inputs inputs, uint32_t rank, uint32_t ranks)
+    : inputs_(std::move(inputs)), rank_(rank), ranks_(ranks) {}
+
+Plans::Found Plans::find_slow(const Call& call, Memo& memo) {
+  const Plan& plan = choose(call);
+  const uint32_t signature = sign(call, plan);
+  if (!call.varied)
+    memo = {&plan, signature, call.root, call.count, call.collective, call.type, call.op,
+            call.in_place};
+  return {&plan, signature};
+}
+
+const Plan& Plans::choose(const Call& call) {
+  const uint64_t bytes = bucket_of(known_elements(call, ranks_) * size_of(call.type));
+  const std::array<uint64_t, 6> key{static_cast<uint64_t>(call.collective), call.varied,
+                                    call.in_place, call.root, bytes,
+                                    static_cast<uint64_t>(call.type)};
+  std::unique_ptr<Plan>& plan = plans_[key];
+  if (plan) return *plan;
+  const schedule::Shape shape{.collective = call.collective, .varied = call.varied,
+                              .in_place = call.in_place, .ranks = ranks_, .rank = rank_,
+                              .root = call.root};
+  const policy::Plan chosen =
+      policy::choose(inputs_, {.shape = shape, .block_bytes = bytes, .dtype = name(call.type)});
+  for (const std::string& note : chosen.notes) log(LogLevel::warn, "{}", note);
+  const policy::Candidate& choice = chosen.chosen;
+  auto made = std::make_unique<Plan>();
+  made->schedule = algorithm::build(*choice.algorithm, shape);
+  made->program = engine::compile(made->schedule);
+  made->tile_bytes = choice.tile_bytes;
+  made->window = choice.window;
+  made->predicted_us = choice.predicted_us;
+  made->hash = hash_number(choice.window,
+                           hash_number(choice.tile_bytes, schedule::plan_hash(made->schedule)));
+  plan = std::move(made);
+  return *plan;
+}
+
+uint32_t Plans::sign(const Call& call, const Plan& plan) const {
+  uint64_t hash = plan.hash;
+  for (const uint64_t value :
+       {static_cast<uint64_t>(call.collective), static_cast<uint64_t>(call.varied),
+        static_cast<uint64_t>(call.type), static_cast<uint64_t>(call.root)})
+    hash = hash_number(value, hash);
+  if (schedule::reduces(call.collective)) hash = hash_number(static_cast<uint64_t>(call.op), hash);
+  if (!call.varied) return low(hash_number(call.count, hash));
+  const Blocks& blocks =
+      call.collective == Collective::all_gather ? call.recv_blocks : call.send_blocks;
+  if (known_elements(call, ranks_) > 0)
+    for (uint32_t i = 0; i < ranks_; i++) hash = hash_number(blocks.counts[i], hash);
+  return low(hash);
+}
+
+const Plan& Plans::exchange(const std::vector<std::pair<bool, uint32_t>>& pattern) {
+  if (exchanges_.size() > 256) exchanges_.clear();  // a program that never repeats itself
+  std::unique_ptr<Plan>& plan = exchanges_[pattern];
+  if (plan) return *plan;
+  plan = std::make_unique<Plan>();
+  schedule::Schedule& made = plan->schedule;
+  made.shape = {.collective = Collective::point_to_point, .ranks = ranks_, .rank = rank_};
+  made.algorithm = "direct";
+  for (uint32_t i = 0; i < pattern.size(); i++) {
+    const schedule::Slice slice{static_cast<uint16_t>(3 + i), 0, 1};
+    schedule::Step step;
+    step.kind = pattern[i].first ? schedule::StepKind::send : schedule::StepKind::recv;
+    (pattern[i].first ? step.a : step.to) = slice;
+    step.first_peer = i;
+    step.peer_count = 1;
+    made.peers.push_back(pattern[i].second);
+    made.steps.push_back(step);
+  }
+  plan->program = engine::compile(made);
+  plan->hash = schedule::plan_hash(made);
+  return *plan;
+}
+
+std::string Plans::explain(const Call& call) {
+  const Plan& plan = choose(call);
+  std::string text = fmt::format("{}", plan.schedule.algorithm);
+  if (plan.tile_bytes > 0)
+    text += fmt::format(" tile={} window={}", size_text(plan.tile_bytes), plan.window);
+  return text;
+}
+
+}  // namespace hcomm::comm

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a communicator comes to be, splits, and ends.
+#include <sched.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/bytes.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "comm/calibrate.h"
+#include "comm/communicator.h"
+#include "comm/host.h"
+#include "comm/text.h"
+
+namespace hcomm::comm {
+
+namespace {
+
+constexpr uint32_t kMaxCores = 1024;
+
+// The cores that this rank may run on, as a bit string that ranks of a node can unite.
+std::string core_mask() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  std::string mask(kMaxCores / 8, '\0');
+  for (uint32_t core = 0; core < kMaxCores && core < CPU_SETSIZE; core++)
+    if (CPU_ISSET(core, &set)) mask[core / 8] = static_cast<char>(mask[core / 8] | 1 << core % 8);
+  return mask;
+}
+
+// Where each rank lives and how many cores its node gives to all of them.
+struct Places {
+  std::vector<uint32_t> node;  // of each rank, numbered by first appearance
+  std::vector<uint32_t> ranks_of, cores_of;  // of each node
+};
+
+Places places_of(const std::vector<std::string>& told) {
+  Places places;
+  std::vector<std::string> keys, masks;
+  for (const std::string& each : told) {
+    std::vector<std::string> fields = Fields::split(each);
+    fields.resize(2);
+    fields[1].resize(kMaxCores / 8);
+    const size_t at = static_cast<size_t>(std::find(keys.begin(), keys.end(), fields[0]) -
+                                          keys.begin());
+    if (at == keys.size()) {
+      keys.push_back(fields[0]);
+      masks.emplace_back(kMaxCores / 8, '\0');
+      places.ranks_of.push_back(0);
+    }
+    places.node.push_back(static_cast<uint32_t>(at));
+    places.ranks_of[at]++;
+    for (size_t i = 0; i < masks[at].size(); i++)
+      masks[at][i] = static_cast<char>(masks[at][i] | fields[1][i]);
+  }
+  for (const std::string& mask : masks) {
+    uint32_t cores = 0;
+    for (const char byte : mask)
+      cores += static_cast<uint32_t>(__builtin_popcount(static_cast<unsigned char>(byte)));
+    places.cores_of.push_back(std::max(1u, cores));
+  }
+  return places;
+}
+
+}  // namespace
+
+Communicator::Communicator(Runtime& runtime, Membership membership, Config config)
+    : runtime_(runtime),
+      membership_(std::move(membership)),
+      config_(std::move(config)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      executor_({}) {
+  if (!wake_) fail_system(errno, "eventfd of communicator {}", config_.name);
+  listener_ = membership_.line->listen([this](const Failure& failure) { on_failure(failure); });
+  try {
+    connect();
+  } catch (const Error& error) {
+    // Those who wait for us learn why we do not come.
+    control().report(failure_of(error.code(), error.peer(), error.text()));
+    membership_.line->forget(listener_);
+    throw;
+  } catch (...) {
+    membership_.line->forget(listener_);
+    throw;
+  }
+}
+
+void Communicator::connect() {
+  const Deadline deadline = Deadline::after_ms(config_.init_timeout_ms);
+  const std::string key = host_key(config_);
+  Fields mine;
+  mine.add(key);
+  mine.add(core_mask());
+  const Places places =
+      places_of(control().exchange(membership_.id, rank(), ranks(), mine.text(), deadline));
+  const uint32_t node = places.node[rank()];
+  patience_.crowded = places.ranks_of[node] > places.cores_of[node];
+  if (config_.spin_us >= 0) patience_.spin_ns = config_.spin_us * 1000;
+
+  links_ = std::make_unique<Links>(
+      transport::Place{.rank = rank(), .ranks = ranks(), .communicator = membership_.id,
+                       .token = {membership_.token[0], membership_.token[1]}, .host_key = key,
+                       .config = &config_, .reactor = &runtime_.service(),
+                       .memory = &runtime_.memory()},
+      control(), deadline);
+  executor_ = engine::Executor(
+      {.links = links_.get(), .recorder = membership_.recorder.get(), .ranks = ranks()});
+
+  schedule::Machine machine;
+  machine.ranks = ranks();
+  machine.node = places.node;
+  machine.cores_of_node = *std::min_element(places.cores_of.begin(), places.cores_of.end());
+  calibrate(machine, *links_, {membership_.id, rank(), &control(), deadline, patience_.crowded});
+  plans_ = std::make_unique<Plans>(policy::inputs_from(config_, std::move(machine)), rank(), ranks());
+  agree_on_choice(deadline);
+}
+
+// What choices depend on must be equal everywhere, or ranks would run different plans.
+void Communicator::agree_on_choice(Deadline deadline) {
+  const std::string mine = fmt::format("{:016x}", policy::hash(plans_->inputs()));
+  const auto all = control().exchange(membership_.id, rank(), ranks(), mine, deadline);
+  for (uint32_t peer = 0; peer < ranks(); peer++)
+    if (all[peer] != mine)
+      throw Error(Code::invalid_usage,
+                  fmt::format("communicator {}: {} and rank {} would choose different plans: "
+                              "HCOMM_ALGO, HCOMM_TILE, HCOMM_WINDOW, HCOMM_DETERMINISTIC and the "
+                              "policy file must be equal on all ranks",
+                              config_.name, member_text(peer), rank()),
+                  static_cast<int>(peer));
+}
+
+Communicator::~Communicator() { membership_.line->forget(listener_); }
+
+// Colour and key of everybody, then the members of ours in order of key and rank.
+std::unique_ptr<Communicator> Communicator::split(int color, int key, const Config& config) {
+  const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
+  Fields mine;
+  mine.add_number(static_cast<uint64_t>(static_cast<int64_t>(color)));
+  mine.add_number(static_cast<uint64_t>(static_cast<int64_t>(key)));
+  const auto all = control().exchange(membership_.id, rank(), ranks(), mine.text(), deadline);
+  const uint64_t serial = ++splits_;
+  if (color < 0) return nullptr;
+  std::vector<std::pair<int64_t, uint32_t>> chosen;  // key, rank
+  for (uint32_t peer = 0; peer < ranks(); peer++) {
+    std::vector<std::string> fields = Fields::split(all[peer]);
+    fields.resize(2);
+    if (static_cast<int64_t>(Fields::number(fields[0])) == color)
+      chosen.emplace_back(static_cast<int64_t>(Fields::number(fields[1])), peer);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  Membership child = membership_;
+  child.members.clear();
+  const uint64_t number = hash_number(serial, static_cast<uint64_t>(color) + 1);
+  child.id = hash_number(number, membership_.id) | 1;  // 0 means all communicators
+  child.token[0] = hash_number(number, membership_.token[0]);
+  child.token[1] = hash_number(number, membership_.token[1]);
+  for (const auto& [order, peer] : chosen) {
+    if (peer == rank()) child.rank = static_cast<uint32_t>(child.members.size());
+    child.members.push_back(membership_.members[peer]);
+  }
+  return std::make_unique<Communicator>(runtime_, std::move(child), config);
+}
+
+Code Communicator::finalize() {
+  // A turn of our own comes after all calls so far; each of them ends by its deadline.
+  const uint64_t ticket = take_ticket();
+  enter(ticket);
+  leave();
+  return broken() ? fault().code : Code::ok;
+}
+
+}  // namespace hcomm::comm
