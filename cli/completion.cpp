@@ -73,7 +73,7 @@ std::string bash(const CLI::App& tool) {
   const std::string function = function_name(tool.get_name());
   std::string names, values = bash_values("", options_of(tool)), words;
   for (const CLI::App* sub : subcommands(tool)) {
-    names += (names.empty() ? "" : "|") + sub->get_name();
+    names += fmt::format("{}{}", names.empty() ? "" : "|", sub->get_name());
     values += bash_values(sub->get_name(), options_of(*sub));
     words += fmt::format("    {}) words={} ;;\n", sub->get_name(), shell_quoted(words_of(*sub)));
   }
@@ -177,7 +177,7 @@ std::string fish(const CLI::App& tool) {
 std::string completion(std::span<const CLI::App* const> tools, Shell shell) {
   std::string text = shell == Shell::zsh ? "#compdef" : "#";
   for (const CLI::App* tool : tools)
-    text += (shell == Shell::zsh ? " " : " completion of ") + tool->get_name();
+    text += fmt::format(" {}{}", shell == Shell::zsh ? "" : "completion of ", tool->get_name());
   text += "\n";
   for (const CLI::App* tool : tools) {
     if (shell == Shell::bash) text += bash(*tool);

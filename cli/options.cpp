@@ -115,15 +115,16 @@ void add_common(CLI::App& app, Common& common, const std::string& version) {
             });
 }
 
-std::optional<int> parse(CLI::App& app, int argc, const char* const* argv) {
+std::optional<int> parse(CLI::App& app, int argc, const char* const* argv, Voice voice) {
   try {
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", help_text(named_app(app)));
+    if (voice == Voice::aloud) fmt::print("{}", help_text(named_app(app)));
   } catch (const CLI::CallForVersion& version) {
-    fmt::print("{}\n", version.what());
+    if (voice == Voice::aloud) fmt::print("{}\n", version.what());
   } catch (const CLI::ParseError& error) {
+    if (voice == Voice::silent) return kUsage;
     fmt::print(stderr, "{}: {}\n", app.get_name(), printable(describe_error(app, error)));
     fmt::print(stderr, "Try '{} --help'.\n", full_name(named_app(app)));
     return kUsage;

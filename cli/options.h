@@ -59,8 +59,11 @@ struct Common {
 };
 void add_common(CLI::App& app, Common& common, const std::string& version);
 
-// Parses. A value: the exit code with which to leave main (help, version, usage error).
-std::optional<int> parse(CLI::App& app, int argc, const char* const* argv);
+// Parses. A value: the exit code with which to leave main (help, version, usage error). Of several
+// ranks with one command line, one speaks.
+enum class Voice : uint8_t { aloud, silent };
+std::optional<int> parse(CLI::App& app, int argc, const char* const* argv,
+                         Voice voice = Voice::aloud);
 
 // Whole numbers within bounds; the text is quoted in the error.
 int64_t parse_number(std::string_view text, int64_t least, int64_t most);

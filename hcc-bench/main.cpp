@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// hcc-bench: how long HCOMM's operations take, and whether what they give is right.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <memory>
+
+#include "base/error.h"
+#include "hcc-bench/explain.h"
+#include "hcc-bench/facts.h"
+#include "hcc-bench/options.h"
+#include "hcc-bench/report/output.h"
+#include "hcc-bench/run.h"
+
+namespace {
+
+using namespace hcomm;
+using namespace hcomm::bench;
+
+std::atomic<int> g_stop{0};  // the signal that asked to stop
+
+void on_signal(int signal) {
+  g_stop.store(signal, std::memory_order_relaxed);
+}
+
+// The first SIGINT or SIGTERM ends the run at the next point where all ranks agree; the second one
+// ends the process.
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+int signal_exit() {
+  return g_stop.load() == SIGTERM ? cli::kTerminated : cli::kInterrupted;
+}
+
+// All ranks find the same fault in a command line; rank 0 tells it. The others leave later, so that
+// a launcher that ends the job at the first exit does not cut rank 0 short.
+int leave_to_rank_0(int code) {
+  usleep(300'000);
+  return code;
+}
+
+int outcome_code(const Options& options, const Outcome& outcome, bool base_holds) {
+  if (outcome.interrupted) return signal_exit();
+  if (options.self_test && outcome.wrong == 0) {
+    fmt::print(stderr,
+               "hcc-bench: self-test: the spoiled byte was not seen; the check is broken\n");
+    return cli::kCannotRun;
+  }
+  return outcome.wrong == 0 && base_holds ? cli::kDone : cli::kProblem;
+}
+
+int measure(const Options& options, World& world) {
+  if (options.expect_size > 0 && options.expect_size != world.ranks())
+    fail(Code::unavailable, "--expect-size {}: the communicator has {} ranks", options.expect_size,
+         world.ranks());
+  std::vector<Sweep> list = sweeps(options, world.ranks());
+  fit_to_memory(world, list, options.fit ? TooLarge::leave_out : TooLarge::refuse);
+  std::unique_ptr<Output> output;
+  if (world.rank() == 0) output = std::make_unique<Output>(options, collect_facts(world, options));
+  const auto end = [&](const Ending& ending) {
+    if (output) output->end(ending);
+  };
+  Watchdog watchdog(options.hang_ns, world.rank(), world.ranks(), [&] { end({0, false, "hang"}); });
+  Outlet outlet;
+  if (output) {
+    outlet.row = [&](const Row& row) { output->row(row); };
+    outlet.series_end = [&](const std::vector<Row>& rows) { output->series_end(rows); };
+  }
+  Session session{world, options, watchdog, g_stop, outlet};
+  Outcome outcome;
+  try {
+    outcome = run_sweeps(session, list);
+  } catch (const std::exception& error) {
+    end({outcome.wrong, false, error.what()});
+    throw;
+  }
+  end({outcome.wrong, !outcome.interrupted, outcome.interrupted ? "interrupted" : ""});
+  watchdog.at("the end");
+  const bool base_holds = !output || output->settle_base();
+  return outcome_code(options, outcome, base_holds);
+}
+
+int run_all(const Options& options) {
+  std::unique_ptr<World> world;
+  try {
+    world = std::make_unique<World>();
+    return measure(options, *world);
+  } catch (const Error& error) {
+    const int rank = world ? world->rank() : std::max(0, launched_rank());
+    if (error.code() == Code::invalid_argument && rank != 0) return leave_to_rank_0(cli::kUsage);
+    if (g_stop.load() != 0) return signal_exit();
+    if (error.code() == Code::invalid_argument || (world && world->ranks() == 1)) throw;
+    fail(error.code(), "rank {}: {}", rank, error.text());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app(
+      "Measures the operations of HCOMM: time, bandwidth, and whether the results are right.",
+      "hcc-bench");
+  describe(app, options);
+  const bool speaks = launched_rank() <= 0;
+  if (const auto code =
+          cli::parse(app, argc, argv, speaks ? cli::Voice::aloud : cli::Voice::silent))
+    return speaks ? *code : leave_to_rank_0(*code);
+  const int code = cli::guarded("hcc-bench", [&] {
+    try {
+      validate(options);
+    } catch (const Error&) {
+      if (!speaks) return leave_to_rank_0(cli::kUsage);
+      throw;
+    }
+    if (!options.explain.empty()) {
+      if (speaks) fmt::print("{}", explain(options.explain));
+      return static_cast<int>(cli::kDone);
+    }
+    catch_signals();
+    return run_all(options);
+  });
+  return std::fflush(stdout) == 0 || code != cli::kDone ? code : cli::kCannotRun;
+}

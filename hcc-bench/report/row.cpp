@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hcc-bench/report/row.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+
+namespace hcomm::bench {
+
+Regimes regimes(const std::vector<Row>& rows) {
+  Regimes result;
+  double best = 0;
+  for (const Row& row : rows) {
+    if (row.bytes <= 4 * kKiB && row.p50_us > 0)
+      result.latency_us = std::min(result.latency_us.value_or(row.p50_us), row.p50_us);
+    best = std::max(best, row.busbw.value_or(0));
+    if (row.bytes >= 4 * kMiB && row.busbw)
+      result.busbw = std::max(result.busbw.value_or(0), *row.busbw);
+  }
+  for (const Row& row : rows)
+    if (best > 0 && row.busbw.value_or(0) >= best / 2)
+      result.crossover = std::min(result.crossover.value_or(row.bytes), row.bytes);
+  return result;
+}
+
+}  // namespace hcomm::bench

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hcc-bench/watchdog.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/thread.h"
+#include "cli/exit.h"
+#include "cli/terminal.h"
+#include "trace/reader.h"
+
+namespace hcomm::bench {
+
+namespace {
+
+// How a process is, as /proc says it: "running", "stopped", "gone".
+std::string process_text(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  const size_t end = text.rfind(')');  // the name may hold anything
+  if (end == std::string::npos || end + 2 >= text.size()) return "process is gone";
+  const char state = text[end + 2];
+  if (state == 'T' || state == 't') return "process is stopped";
+  if (state == 'Z' || state == 'X') return "process has ended";
+  if (state == 'D') return "process waits for a device";
+  return state == 'R' ? "process runs" : "process sleeps";
+}
+
+std::string rank_text(const trace::RankSnapshot& rank) {
+  std::string text =
+      fmt::format("rank {} ({}, pid {}): ", rank.rank, cli::printable(rank.host), rank.pid);
+  if (!rank.last.empty()) {
+    const trace::OpSnapshot& last = rank.last.front();
+    const bool running = last.state == trace::OpState::running;
+    text += fmt::format("{} operation {} of {} elements", running ? "in" : "after", last.sequence,
+                        last.count);
+    if (rank.waiting_peer >= 0)
+      text += fmt::format(", waits for rank {} since {:.1f} s", rank.waiting_peer,
+                          rank.waiting_us * 1e-6);
+    text += ", ";
+  }
+  return text + process_text(rank.pid);
+}
+
+}  // namespace
+
+std::string ranks_text(int ranks) {
+  const int fd = Config::from_env().recorder_fd;
+  if (fd < 0) return {};
+  const size_t bytes = trace::kAreaBytes * static_cast<size_t>(ranks);
+  void* memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return {};
+  std::string text;
+  uint64_t newest = 0;
+  std::vector<std::optional<trace::RankSnapshot>> all;
+  for (int i = 0; i < ranks; i++) {
+    all.push_back(trace::read_rank(
+        static_cast<const char*>(memory) + trace::kAreaBytes * static_cast<size_t>(i), 1));
+    if (all.back() && !all.back()->last.empty())
+      newest = std::max(newest, all.back()->last.front().serial);
+  }
+  for (int i = 0; i < ranks; i++) {
+    const auto& rank = all[static_cast<size_t>(i)];
+    if (!rank) {
+      text += fmt::format("  rank {}: did not start the library on this host\n", i);
+      continue;
+    }
+    const bool behind = rank->last.empty() || rank->last.front().serial < newest;
+    text += fmt::format("  {}{}\n", rank_text(*rank), behind ? "  <- did not arrive" : "");
+  }
+  munmap(memory, bytes);
+  return text;
+}
+
+Watchdog::Watchdog(int64_t timeout_ns, int rank, int ranks, std::function<void()> last_words)
+    : timeout_ns_(timeout_ns), rank_(rank), ranks_(ranks), last_words_(std::move(last_words)) {
+  // Others leave rank 0, then rank 1, the time to speak for all.
+  if (timeout_ns_ > 0) timeout_ns_ += std::min(rank_, 2) * int64_t{1'000'000'000};
+  if (timeout_ns_ > 0) thread_ = std::thread([this] { watch(); });
+}
+
+Watchdog::~Watchdog() {
+  {
+    const std::scoped_lock lock(mutex_);
+    end_ = true;
+  }
+  ended_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Watchdog::at(std::string place) {
+  step();
+  const std::scoped_lock lock(mutex_);
+  place_ = std::move(place);
+}
+
+void Watchdog::watch() {
+  name_thread("bench-watchdog");
+  uint64_t seen = 0;
+  int64_t since_ns = now_ns();
+  std::unique_lock lock(mutex_);
+  const auto pause = std::chrono::nanoseconds(std::min<int64_t>(timeout_ns_ / 4, 250'000'000));
+  while (!end_) {
+    ended_.wait_for(lock, pause);
+    const uint64_t steps = steps_.load(std::memory_order_relaxed);
+    if (steps != seen) since_ns = now_ns();
+    seen = steps;
+    if (!end_ && now_ns() - since_ns >= timeout_ns_) bite();
+  }
+}
+
+void Watchdog::bite() {
+  char host[64] = {};
+  gethostname(host, sizeof host - 1);
+  std::string text = fmt::format(
+      "hcc-bench: hang: rank {} ({}, pid {}): no progress for {:.0f} s in {}, after {} steps\n",
+      rank_, cli::printable(host), getpid(), static_cast<double>(timeout_ns_) * 1e-9, place_,
+      steps_.load(std::memory_order_relaxed));
+  if (rank_ < 2) text += ranks_text(ranks_);
+  fmt::print(stderr, "{}", text);
+  std::fflush(stderr);
+  last_words_();
+  _exit(cli::kHang);
+}
+
+}  // namespace hcomm::bench

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks of a run: the communicator of the job that started this process, who and where they
+// are, and what it cost. Owned by main; a Team for the sampler. Failures of the library throw
+// hcomm::Error with the library's own text.
+#pragma once
+
+#include <hcomm/hcomm.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hcc-bench/measure/team.h"
+
+namespace hcomm::bench {
+
+// Throws unless result is success. `what`: "all_reduce".
+void require(hcommResult_t result, hcommComm_t comm, std::string_view what);
+
+// The rank that a launcher gave this process, -1: none. Known before the communicator is.
+int launched_rank();
+// How many processes a launcher says it started, 0: no launcher. `from`: the variable that says so.
+int launched_size(std::string& from);
+
+class World : public Team {
+ public:
+  struct Member {
+    char host[64];
+    int64_t pid;
+  };
+
+  World();  // joins; throws unavailable when the job has more processes than the world has ranks
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  ~World() override;
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  void barrier() override;
+  void maximum(std::span<double> values) override;
+  double maximum(double value);
+  uint64_t sum(uint64_t value);
+
+  hcommComm_t comm() const { return comm_; }
+  std::span<const Member> members() const { return members_; }
+  int local_ranks() const;  // on this rank's host
+  int hosts() const;
+  std::string hosts_text() const;  // "n01:4 n02:4"
+  double init_seconds() const { return init_seconds_; }
+  double memory_mib() const { return memory_mib_; }  // that joining took, of the largest rank
+
+ private:
+  hcommComm_t comm_ = nullptr;
+  int rank_ = 0, ranks_ = 1;
+  std::vector<Member> members_;
+  double init_seconds_ = 0, memory_mib_ = 0;
+};
+
+// Bytes that a process of this host could still take: MemAvailable, less where a control group
+// allows less.
+uint64_t available_bytes();
+
+}  // namespace hcomm::bench
