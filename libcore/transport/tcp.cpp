@@ -23,7 +23,7 @@ namespace {
 
 // A peer that refuses for this long is not there; one that keeps silent may be behind a slow
 // network.
-constexpr int64_t kRefusedMs = 5'000, kSilentMs = 30'000;
+constexpr int64_t kRefusedMs = 3'000, kSilentMs = 30'000;
 constexpr int64_t kLivenessNs = 1'000'000'000;  // between two looks for vanished peers
 constexpr size_t kMaxAddresses = 16;
 
@@ -59,19 +59,28 @@ struct Offer {
   }
 };
 
-// The scope of a link-local address is the interface's number on the peer's host; here any
-// interface that has such an address may lead there.
-std::vector<SocketAddress> reachable_forms(std::span<const SocketAddress> offered) {
+// The interfaces of this host that a link-local address of a peer may lie behind.
+std::vector<uint32_t> link_scopes() {
+  std::vector<uint32_t> scopes;
+  for (const Interface& here : interfaces())
+    if (here.up && here.address.family() == AF_INET6 && here.address.is_link_local())
+      scopes.push_back(if_nametoindex(here.name.c_str()));
+  return scopes;
+}
+
+// The scope of a link-local address is the interface's number on the peer's host; here each of our
+// own is tried instead.
+std::vector<SocketAddress> reachable_forms(std::span<const SocketAddress> offered,
+                                           std::span<const uint32_t> scopes) {
   std::vector<SocketAddress> forms;
   for (const SocketAddress& address : offered) {
     if (address.family() != AF_INET6 || !address.is_link_local()) {
       forms.push_back(address);
       continue;
     }
-    for (const Interface& here : interfaces()) {
-      if (here.address.family() != AF_INET6 || !here.address.is_link_local()) continue;
+    for (const uint32_t scope : scopes) {
       sockaddr_in6 scoped = *reinterpret_cast<const sockaddr_in6*>(address.get());
-      scoped.sin6_scope_id = if_nametoindex(here.name.c_str());
+      scoped.sin6_scope_id = scope;
       forms.emplace_back(reinterpret_cast<const sockaddr*>(&scoped), sizeof scoped);
     }
   }
@@ -185,6 +194,7 @@ class TcpEndpoint final : public Endpoint {
   TcpEndpoint(const Place& place, Placement placement, UniqueFd listener)
       : place_(place),
         buffer_bytes_(place.config->socket_buffer_bytes),
+        scopes_(link_scopes()),
         acceptor_(std::move(listener), place),
         channels_(size_t{place.ranks} * kMaxSlots) {
     offer_.host = hash_bytes(place.host_key);
@@ -221,6 +231,7 @@ class TcpEndpoint final : public Endpoint {
   size_t buffer_bytes() const { return buffer_bytes_; }
   TcpAcceptor& acceptor() { return acceptor_; }
   Offer offer_of(uint32_t peer) const { return Offer::unpack(peers_[peer]); }
+  std::span<const uint32_t> scopes() const { return scopes_; }
   uint64_t host() const { return offer_.host; }
   void add_waiting(TcpChannel& channel) { waiting_.push_back(&channel); }
   void set_error(std::string text) { last_error_ = std::move(text); }
@@ -228,6 +239,7 @@ class TcpEndpoint final : public Endpoint {
  private:
   const Place place_;
   const size_t buffer_bytes_;
+  const std::vector<uint32_t> scopes_;
   Offer offer_;
   TcpAcceptor acceptor_;
   std::vector<std::string> peers_;
@@ -276,7 +288,8 @@ Status TcpChannel::join_by_dial() {
     hello.slot = slot_;
     hello.communicator = place.communicator;
     std::copy(std::begin(place.token), std::end(place.token), std::begin(hello.token));
-    std::vector<SocketAddress> addresses = reachable_forms(endpoint_.offer_of(peer_).addresses);
+    std::vector<SocketAddress> addresses =
+        reachable_forms(endpoint_.offer_of(peer_).addresses, endpoint_.scopes());
     if (addresses.empty())
       return fail(Code::unavailable, "it offers only link-local addresses, and this host has none");
     dial_ = std::make_unique<Dial>(std::move(addresses), std::string(hello.bytes()),

@@ -30,7 +30,7 @@ constexpr size_t kDirect = 8 * kKiB;         // from here on straight into place
 constexpr size_t kCheapMove = 256;           // bytes moved rather than left in the way
 constexpr int kMaxPieces = 32;               // of one system call
 constexpr uint32_t kVanishedMs = 20'000;
-constexpr uint32_t kVanishedTries = 4;
+constexpr uint32_t kVanishedRetransmits = 4, kVanishedProbes = 2;  // probes are seconds apart
 
 size_t padding(uint64_t position) {
   return (kAlign - position % kAlign) % kAlign;
@@ -297,7 +297,7 @@ bool TcpStream::vanished() {
   // A peer that is only slow or stopped still has a kernel that acknowledges, also a probe of its
   // closed window; TCP_USER_TIMEOUT would end such connections too, so it is not used.
   const bool unanswered =
-      info.tcpi_retransmits >= kVanishedTries || info.tcpi_probes >= kVanishedTries;
+      info.tcpi_retransmits >= kVanishedRetransmits || info.tcpi_probes >= kVanishedProbes;
   if (!unanswered || info.tcpi_last_ack_recv < kVanishedMs) return false;
   (void)fail(Code::peer_failed,
              fmt::format("no answer of the peer's host for {} s", info.tcpi_last_ack_recv / 1000));
