@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hcc-launch/front.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "trace/reader.h"
+
+namespace hcomm::launch {
+
+namespace {
+
+constexpr int64_t kKillAgainMs = 50;
+constexpr int64_t kLeftoverMs = 1000;
+constexpr int64_t kInitCheckMs = 250;
+constexpr int kInitChecks = 6;  // 1.5 s of a job that cannot go on
+
+PrinterSettings printer_settings(const Options& options, const Job& job) {
+  return {options.label, options.timestamp, job.host, job.size()};
+}
+
+AgentSettings agent_settings(const Options& options, const Job& job, const Guard& guard) {
+  AgentSettings settings;
+  if (passes_through(printer_settings(options, job))) settings.held_ms = 0;
+  settings.signal_mask = guard.inherited_mask;
+  return settings;
+}
+
+std::unique_ptr<OutputFiles> make_files(const Options& options, const Job& job) {
+  if (options.output_pattern.empty()) return nullptr;
+  return std::make_unique<OutputFiles>(
+      options.output_pattern, job,
+      options.timestamp ? OutputFiles::Time::stamped : OutputFiles::Time::plain);
+}
+
+}  // namespace
+
+Front::Front(const Options& options, const Job& job, const Guard& guard)
+    : options_(options),
+      job_(job),
+      guard_(guard),
+      printer_(loop_, printer_settings(options, job)),
+      files_(make_files(options, job)),
+      agent_(loop_, job, *this, agent_settings(options, job, guard)),
+      verdict_(job.size()),
+      start_ns_(now_ns()),
+      start_wall_ns_(wall_ns()),
+      tails_(job.size()),
+      tail_open_(job.size()) {}
+
+template <typename... Args>
+void Front::say(fmt::format_string<Args...> format, Args&&... args) {
+  printer_.note(fmt::format("hcc-launch: {}\n", fmt::format(format, std::forward<Args>(args)...)));
+}
+
+template <typename... Args>
+void Front::tell(int verbosity, fmt::format_string<Args...> format, Args&&... args) {
+  if (options_.common.verbosity >= verbosity) say(format, std::forward<Args>(args)...);
+}
+
+int Front::run() {
+  watch_signals();
+  start();
+  while (!agent_.finished()) {
+    loop_.run_once();
+    end_leftovers();
+    serve_output();
+  }
+  input_.reset();
+  write_report();
+  finish_output();
+  const int code = verdict_.exit_code();
+  return code == 0 && output_lost_ ? kExitLauncher : code;
+}
+
+void Front::start() {
+  tell(1, "job {}: {} ranks on {}, root {}", job_.id, job_.size(), job_.host, agent_.root());
+  try {
+    agent_.start();
+  } catch (const StartFailure& failure) {
+    say("{}", failure.text);
+    end_job(Cause::start_failed, failure.exit_code);
+    kill_job();
+    return;
+  } catch (const Error& error) {
+    say("{}", error.text());
+    end_job(Cause::launcher_failed, 0);
+    kill_job();
+    return;
+  }
+  if (options_.show_bindings) show_bindings();
+  for (uint32_t rank = 0; rank < job_.size(); rank++)
+    tell(2, "rank {} is process {}", rank, agent_.pid(rank));
+  if (job_.stdin_to == StdinTo::all)
+    input_ = std::make_unique<InputPump>(loop_, 0, agent_.take_inputs());
+  if (options_.timeout_ms > 0)
+    loop_.after_ms(options_.timeout_ms, [this] { end_job(Cause::timeout, 0); });
+}
+
+void Front::show_bindings() {
+  const cli::Painter painter(2, options_.common.color);
+  for (const RankPlan& plan : job_.ranks) {
+    const Cores now = cores_of(agent_.pid(plan.rank));
+    std::string line = fmt::format("rank {}  host {}  pid {}  cores {}", plan.rank, job_.host,
+                                   agent_.pid(plan.rank), now.empty() ? "?" : numbers_text(now));
+    if (plan.cores.empty())
+      line += "  (not bound)";
+    else if (!now.empty() && now != plan.cores)
+      line += painter.paint(cli::Color::red,
+                            fmt::format("  differs: {} was asked for", numbers_text(plan.cores)));
+    say("{}", line);
+  }
+}
+
+void Front::on_output(uint32_t rank, Stream stream, const Piece& piece) {
+  if (files_) files_->write(rank, stream, piece);
+  if (!files_ || options_.tee) {
+    printer_.print(rank, stream, piece);
+    if (printer_.sink(stream).full()) {
+      agent_.pause(stream);
+      if (&printer_.sink(Stream::out) == &printer_.sink(Stream::err))
+        for (const Stream each : kStreams) agent_.pause(each);
+    }
+  }
+  if (stream != Stream::err) return;
+  auto& tail = tails_[rank];
+  if (!tail_open_[rank] || tail.empty()) tail.emplace_back();
+  if (tail.size() > kTailLines) tail.pop_front();
+  std::string& line = tail.back();
+  line += piece.text.substr(0, kTailColumns - std::min(kTailColumns, line.size()));
+  tail_open_[rank] = !piece.ends;
+}
+
+void Front::on_end(uint32_t rank, const RankEnd& end) {
+  const bool first = verdict_.rank_ended(rank, end);
+  tell(2, "rank {} (process {}) {}", rank, agent_.pid(rank), end_text(end));
+  if (first && !options_.keep_going && !verdict_.ending()) {
+    agent_.reap();  // who has failed by now has failed by itself
+    end_job(Cause::rank_failed, static_cast<int>(rank));
+  }
+  const bool joined = trace::read_rank(agent_.area(rank), 0).has_value();
+  if (end.good() && !joined && init_check_ == 0)
+    init_check_ = loop_.after_ms(kInitCheckMs, [this] { check_init(); });
+}
+
+// A rank that ended well without ever joining is missed by those that are in init. When all that
+// still run are in init, nobody is left who could join them.
+void Front::check_init() {
+  init_check_ = 0;
+  if (agent_.living() == 0 || verdict_.ending()) return;
+  bool stuck = true;
+  int missing = -1;
+  for (uint32_t rank = 0; rank < job_.size(); rank++) {
+    const auto seen = trace::read_rank(agent_.area(rank), 0);
+    if (agent_.alive(rank))
+      stuck = stuck && seen && seen->state == trace::RankState::starting;
+    else if (!seen && missing < 0)
+      missing = static_cast<int>(rank);
+  }
+  init_checks_ = stuck ? init_checks_ + 1 : 0;
+  if (init_checks_ >= kInitChecks) {
+    say("rank {} left before init: it exited with code 0 and never joined; the ranks that wait for "
+        "it in init are told to end",
+        missing);
+    return end_job(Cause::left_before_init, missing);
+  }
+  init_check_ = loop_.after_ms(kInitCheckMs, [this] { check_init(); });
+}
+
+void Front::end_job(Cause cause, int detail) {
+  if (!verdict_.job_ends(cause, detail)) return;
+  if (cause == Cause::timeout)
+    say("the time limit of {} ms is reached: {} ranks are told to end", options_.timeout_ms,
+        agent_.living());
+  if (cause == Cause::rank_failed && agent_.living() > 0)
+    tell(1, "rank {} failed: the others are told to end", detail);
+  agent_.signal_tree(SIGTERM);
+  agent_.signal_tree(SIGCONT);  // one that is stopped could not hear it
+  begin_grace();
+}
+
+void Front::begin_grace() {
+  if (grace_ == 0) grace_ = loop_.after_ms(options_.grace_ms, [this] { kill_job(); });
+}
+
+// Again and again: a process may have been about to fork.
+void Front::kill_job() {
+  loop_.cancel(grace_);
+  agent_.signal_tree(SIGKILL);
+  grace_ = loop_.after_ms(kKillAgainMs, [this] { kill_job(); });
+}
+
+void Front::end_leftovers() {
+  if (leftovers_ != 0 || !agent_.leftovers()) return;
+  leftovers_ = loop_.after_ms(verdict_.ending() ? 0 : kLeftoverMs, [this] {
+    if (!agent_.leftovers()) return;
+    tell(1, "processes that outlived their ranks are ended");
+    agent_.signal_tree(SIGTERM);
+    begin_grace();
+  });
+}
+
+}  // namespace hcomm::launch

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The user's side of a running job: takes what the agent reports, decides what is a failure and
+// when the job ends, prints, reports, and gives the exit code. Lives in the agent process
+// (keeper.h). States: ranks run -> (a cause of end: told to end -> grace is over: killed) -> all
+// have ended -> output is written -> report.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hcc-launch/agent/agent.h"
+#include "hcc-launch/agent/input.h"
+#include "hcc-launch/agent/loop.h"
+#include "hcc-launch/keeper.h"
+#include "hcc-launch/options.h"
+#include "hcc-launch/output_files.h"
+#include "hcc-launch/printer.h"
+#include "hcc-launch/report.h"
+#include "hcc-launch/verdict.h"
+
+namespace hcomm::launch {
+
+class Front final : AgentEvents {
+ public:
+  Front(const Options& options, const Job& job, const Guard& guard);
+  int run();  // until nothing of the job is left; the exit code
+
+ private:
+  void on_output(uint32_t rank, Stream stream, const Piece& piece) override;
+  void on_end(uint32_t rank, const RankEnd& end) override;
+
+  void start();
+  void show_bindings();
+  void watch_signals();
+  void read_signals();
+  void on_signal(int signo, Agent::Reach reach);
+  void on_stop_signal(int signo, Agent::Reach reach);
+  void end_job(Cause cause, int detail);
+  void begin_grace();
+  void kill_job();
+  void check_init();
+  void serve_output();
+  void end_leftovers();
+  void finish_output();
+  void write_report();
+  template <typename... Args>
+  void say(fmt::format_string<Args...> format, Args&&... args);
+  template <typename... Args>
+  void tell(int verbosity, fmt::format_string<Args...> format, Args&&... args);
+
+  const Options& options_;
+  const Job& job_;
+  const Guard& guard_;
+  Loop loop_;
+  Printer printer_;
+  std::unique_ptr<OutputFiles> files_;
+  Agent agent_;
+  std::unique_ptr<InputPump> input_;
+  Verdict verdict_;
+  UniqueFd signals_;
+  int64_t start_ns_, start_wall_ns_;
+
+  std::vector<std::deque<std::string>> tails_;
+  std::vector<bool> tail_open_;
+  bool output_gone_[2] = {};
+  bool output_lost_ = false;  // some could not be written
+
+  Loop::TimerId grace_ = 0, init_check_ = 0, leftovers_ = 0;
+  int64_t last_signal_ns_[65] = {};
+  int interrupts_ = 0;
+  int init_checks_ = 0;  // in a row that found the job stuck in init
+  bool abandon_output_ = false;
+};
+
+}  // namespace hcomm::launch

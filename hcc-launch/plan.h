@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// From options to a job: programs found, ranks numbered, cores dealt out, environments made. All
+// that can be refused is refused here, before anything has started. Used by main.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "hcc-launch/job.h"
+#include "hcc-launch/options.h"
+
+namespace hcomm::launch {
+
+// The job cannot start as it is asked for; the exit code says how (126, 127).
+struct PlanFailure {
+  int exit_code;
+  std::string text;
+};
+
+// `warn` is told what is odd but harmless. Throws PlanFailure, or Error (invalid_argument for what
+// the user can mend).
+Job make_job(const Options& options, std::span<const char* const> environment,
+             const std::function<void(std::string)>& warn);
+
+// --dry-run: a line for each rank.
+std::string describe(const Job& job);
+
+// A word as one would type it in a shell.
+std::string quoted(std::string_view word);
+
+}  // namespace hcomm::launch

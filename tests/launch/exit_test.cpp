@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends of a job: whose code counts, who is ended, and that nothing is left.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <fstream>
+#include <random>
+
+#include "launch/launch_run.h"
+
+namespace hcomm::launch_test {
+namespace {
+
+TEST(LaunchExit, PassesCodesThrough) {
+  EXPECT_EQ(launch({"-n", "2", "true"}).code, 0);
+  EXPECT_EQ(launch({"-n", "1", probe(), "exit", "7"}).code, 7);
+  EXPECT_EQ(launch({"-n", "2", probe(), "one-ends", "1", "255"}).code, 255);
+  EXPECT_EQ(launch({"-n", "2", probe(), "one-ends", "1", "SEGV"}).code, 128 + SIGSEGV);
+  EXPECT_EQ(launch({"-n", "2", probe(), "one-ends", "0", "KILL"}).code, 128 + SIGKILL);
+}
+
+TEST(LaunchExit, MissingProgramIs127) {
+  const Result result = launch({"-n", "2", "no-such-program-here"});
+  EXPECT_EQ(result.code, 127);
+  EXPECT_NE(result.err.find("no-such-program-here: no such program in PATH"), std::string::npos)
+      << result.err;
+  EXPECT_EQ(launch({"/no/such/file"}).code, 127);
+  EXPECT_EQ(launch({""}).code, 127);
+}
+
+TEST(LaunchExit, NotExecutableIs126) {
+  const std::string path = temporary_folder() + "/plain";
+  std::ofstream(path) << "data";
+  const Result result = launch({path});
+  EXPECT_EQ(result.code, 126);
+  EXPECT_NE(result.err.find("Permission denied"), std::string::npos) << result.err;
+  EXPECT_EQ(launch({"/tmp"}).code, 126);
+}
+
+TEST(LaunchExit, BrokenInterpreterIs127AndLeavesNothing) {
+  const std::string path = temporary_folder() + "/script";
+  std::ofstream(path) << "#!/no/such/interpreter\n";
+  chmod(path.c_str(), 0755);
+  Launch run({"-n", "1", "sleep", "100", ":", "-n", "1", path});
+  EXPECT_EQ(run.finish().code, 127);
+  EXPECT_TRUE(run.nothing_left());
+}
+
+TEST(LaunchExit, ScriptWithoutInterpreterLineRuns) {
+  const std::string path = temporary_folder() + "/script";
+  std::ofstream(path) << "echo \"$0:$1\"\n";
+  chmod(path.c_str(), 0755);
+  EXPECT_EQ(launch({path, "a b"}).out, path + ":a b\n");
+}
+
+TEST(LaunchExit, UsageErrorsAre2) {
+  Result result = launch({"--tiemout", "3", "true"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find("unknown option --tiemout; did you mean --timeout?"), std::string::npos)
+      << result.err;
+  for (const auto& words : std::vector<std::vector<std::string>>{{},
+                                                                 {"-n", "0", "true"},
+                                                                 {"-n", "two", "true"},
+                                                                 {"-n"},
+                                                                 {"--label", "x", "true"},
+                                                                 {"--hostfile", "f", "true"},
+                                                                 {"-H", "a,b", "true"},
+                                                                 {"-n", "2", "true", ":"},
+                                                                 {"true", ":", "-q", "true"},
+                                                                 {"--stdin", "5", "true"},
+                                                                 {"--tee", "true"}}) {
+    result = launch(words);
+    EXPECT_EQ(result.code, 2) << testing::PrintToString(words);
+    EXPECT_NE(result.err.find("hcc-launch: "), std::string::npos);
+  }
+}
+
+TEST(LaunchExit, EXI_01_KillOfLauncherLeavesNoRank) {
+  Launch run({"-n", "4", probe(), "stubborn", "ignore"});
+  ASSERT_TRUE(run.wait_for("ready", 4));
+  run.signal(SIGKILL);
+  EXPECT_EQ(run.finish().code, 128 + SIGKILL);
+  EXPECT_TRUE(run.nothing_left(5));
+}
+
+TEST(LaunchExit, EXI_01_KillOfAgentLeavesNoRank) {
+  Launch run({"-n", "4", probe(), "stubborn", "ignore"});
+  ASSERT_TRUE(run.wait_for("ready", 4));
+  const pid_t agent = run.agent();
+  ASSERT_GT(agent, 0);
+  kill(agent, SIGKILL);
+  const Result result = run.finish(10);
+  EXPECT_EQ(result.code, 125);
+  EXPECT_NE(result.err.find("ended by SIGKILL (9)"), std::string::npos) << result.err;
+  EXPECT_TRUE(run.nothing_left(5));
+}
+
+// A daemon of a rank: own session, no descriptor of ours, parent gone.
+TEST(LaunchExit, EXI_01_NoEscapeeIsLeft) {
+  Launch run({"-n", "2", probe(), "escapee-wait"});
+  ASSERT_TRUE(run.wait_for("ready", 2));
+  run.signal(SIGKILL);
+  run.finish();
+  EXPECT_TRUE(run.nothing_left(5));
+
+  Launch by_agent({"-n", "2", probe(), "escapee-wait"});
+  ASSERT_TRUE(by_agent.wait_for("ready", 2));
+  kill(by_agent.agent(), SIGKILL);
+  by_agent.finish();
+  EXPECT_TRUE(by_agent.nothing_left(5));
+}
+
+TEST(LaunchExit, EXI_03_TimeLimitEndsRanksThatIgnoreTerm) {
+  Launch run({"--timeout", "500ms", "--grace", "300ms", "-n", "2", probe(), "stubborn", "ignore"});
+  const Result result = run.finish(10);
+  EXPECT_EQ(result.code, 124);
+  EXPECT_NE(result.err.find("time limit"), std::string::npos) << result.err;
+  EXPECT_LT(result.seconds, 8);
+  EXPECT_TRUE(run.nothing_left());
+}
+
+TEST(LaunchExit, EXI_05_AbortEndsRanksThatHoldOutAgainstTerm) {
+  for (const std::string how : {"ignore", "block"}) {
+    Launch run({"--grace", "300ms", "-n", "2", probe(), "stubborn", how, ":", "-n", "1", "sh", "-c",
+                "sleep 0.3; exit 9"});
+    ASSERT_TRUE(run.wait_for("ready", 2));
+    const Result result = run.finish(15);
+    EXPECT_EQ(result.code, 9) << how;
+    EXPECT_NE(result.err.find("ended by hcc-launch: ranks 0-1"), std::string::npos) << result.err;
+    EXPECT_TRUE(run.nothing_left());
+  }
+}
+
+// Runs: 12, or HCOMM_TEST_ROUNDS for each number of ranks.
+TEST(LaunchExit, EXI_07_TwoFailTogether) {
+  for (const std::string ranks : {"2", "4"})
+    for (int i = 0; i < rounds(12); i++) {
+      const Result result = launch({"-q", "-n", ranks, probe(), "exit", "3"});
+      ASSERT_EQ(result.code, 3) << "round " << i << " of " << ranks << " ranks\n" << result.err;
+    }
+}
+
+TEST(LaunchExit, EXI_07_OneFailsAtARandomTime) {
+  const unsigned seed = std::random_device{}();
+  RecordProperty("seed", static_cast<int>(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < rounds(6); i++) {
+    const std::string pause = "0.0" + std::to_string(random() % 90 + 10);
+    const Result result = launch({"-q", "-n", "2", "sleep", "60", ":", "sh", "-c",
+                                  "sleep " + pause + "; exit 3", ":", "sleep", "60"});
+    ASSERT_EQ(result.code, 3) << "seed " << seed << " round " << i << " pause " << pause;
+  }
+}
+
+TEST(LaunchExit, EXI_07_DifferentCodesGiveOneOfThem) {
+  for (int i = 0; i < rounds(8); i++) {
+    const Result result = launch({"-n", "4", "sh", "-c", "exit $((HCOMM_RANK + 10))"});
+    ASSERT_GE(result.code, 10);
+    ASSERT_LE(result.code, 13);
+    const std::string first = "rank " + std::to_string(result.code - 10) + " failed first";
+    ASSERT_NE(result.err.find(first), std::string::npos) << result.code << "\n" << result.err;
+  }
+}
+
+TEST(LaunchExit, EXI_09_OneExitsBeforeTheOthersAreDone) {
+  Launch run({"-n", "4", probe(), "one-ends", "1", "7"});
+  const Result result = run.finish(15);
+  EXPECT_EQ(result.code, 7);
+  EXPECT_NE(result.err.find("rank 1 failed first: it exited with code 7"), std::string::npos);
+  EXPECT_LT(result.seconds, 10);
+  EXPECT_TRUE(run.nothing_left());
+}
+
+TEST(LaunchExit, EXI_11_OneLeavesBeforeInit) {
+  Launch run({"-n", "3", probe(), "record", "starting", ":", "-n", "1", "true"});
+  const Result result = run.finish(20);
+  EXPECT_EQ(result.code, 124);
+  EXPECT_NE(result.err.find("rank 3 left before init"), std::string::npos) << result.err;
+  EXPECT_LT(result.seconds, 10);
+  EXPECT_TRUE(run.nothing_left());
+}
+
+TEST(LaunchExit, EXI_11_OneThrowsBeforeInit) {
+  Launch run({"-n", "3", probe(), "record", "starting", ":", probe(), "exit", "ABRT"});
+  const Result result = run.finish(20);
+  EXPECT_EQ(result.code, 128 + SIGABRT);
+  EXPECT_NE(result.err.find("rank 3 failed first: it died of SIGABRT (6)"), std::string::npos);
+}
+
+// Somebody who never joins is no fault while others still may, or when all have joined.
+TEST(LaunchExit, EXI_11_HelpersOfOtherKindsAreLeftAlone) {
+  Launch mixed({"-n", "1", probe(), "record", "starting", ":", "sh", "-c", "sleep 2.5; exit 5", ":",
+                "true"});
+  EXPECT_EQ(mixed.finish(20).code, 5);
+  Launch joined(
+      {"--timeout", "2500ms", "-q", "-n", "2", probe(), "record", "running", ":", "true"});
+  const Result result = joined.finish(20);
+  EXPECT_EQ(result.err.find("left before init"), std::string::npos) << result.err;
+}
+
+TEST(LaunchExit, KeepGoingLetsOthersFinish) {
+  const Result result = launch({"--keep-going", "-n", "1", probe(), "exit", "3", ":", "-n", "1",
+                                "sh", "-c", "sleep 0.3; echo done"});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_EQ(result.out, "done\n");
+}
+
+TEST(LaunchExit, LeftoversOfAGoodJobAreEnded) {
+  Launch run({"--grace", "300ms", "-n", "2", probe(), "escapee"});
+  const Result result = run.finish(15);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(run.nothing_left());
+}
+
+TEST(LaunchExit, TooFewDescriptorsIsOneClearError) {
+  Launch run({"-n", "200", "true"});
+  run.prefix({"sh", "-c", "ulimit -n 256; exec \"$@\"", "sh"});
+  const Result result = run.finish();
+  EXPECT_EQ(result.code, 125);
+  EXPECT_NE(result.err.find("the limit is 256"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace hcomm::launch_test
