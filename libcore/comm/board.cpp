@@ -102,6 +102,7 @@ std::string Board::unfit(const Key& key, const Exchange& exchange, const Post& p
   if (post.size == 0 || post.size > ranks_ || post.index >= post.size)
     return what + fmt::format("index {} of {} members in a job of {} ranks", post.index, post.size,
                               ranks_);
+  if (exchanges_.size() > kMaxKept) return what + "too many exchanges at once";
   if (exchange.parts.empty()) return "";
   if (exchange.size != post.size)
     return what + fmt::format("rank {} says that it has {} members, rank {} says {}",

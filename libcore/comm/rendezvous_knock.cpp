@@ -25,8 +25,9 @@ constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kStaggerNs = 1000 * kMs;  // until the next address is tried beside a silent one
 constexpr int64_t kConnectNs = 3000 * kMs;  // then the connection is begun anew
 constexpr int64_t kFirstBackoffNs = 20 * kMs, kLastBackoffNs = 500 * kMs;
-constexpr int64_t kSayNs = 5000 * kMs;  // between lines of the log
-constexpr int kFinalAnswers = 4;        // of a door, in a row: it will not open
+constexpr int64_t kSayNs = 5000 * kMs;     // between lines of the log
+constexpr int64_t kOthersNs = 3000 * kMs;  // how long another job's root is put up with
+constexpr int kFinalAnswers = 4;           // of a door, in a row: it will not open
 
 struct Door {
   explicit Door(const SocketAddress& to) : address(to) {}
@@ -43,16 +44,14 @@ struct Door {
 class Knocker {
  public:
   Knocker(const Root& root, const Hello& hello, Deadline deadline)
-      : root_(root), hello_(hello), deadline_(deadline), said_ns_(now_ns()) {
+      : root_(root), hello_(hello), deadline_(deadline), start_ns_(now_ns()) {
     for (const SocketAddress& address : root.addresses) doors_.emplace_back(address);
   }
 
   Welcomed run() {
     while (true) {
       if (deadline_.passed()) give_up(Code::timeout);
-      if (std::all_of(doors_.begin(), doors_.end(),
-                      [](const Door& door) { return door.final_answers >= kFinalAnswers; }))
-        give_up(Code::peer_failed);
+      if (is_hopeless()) give_up(Code::peer_failed);
       start_next();
       wait();
       for (Door& door : doors_)
@@ -61,6 +60,13 @@ class Knocker {
   }
 
  private:
+  bool is_hopeless() const {
+    // Another job's root at our port may be on its way out: ours comes when it has gone.
+    if (root_.state == Root::State::may_be_late && now_ns() - start_ns_ < kOthersNs) return false;
+    return std::all_of(doors_.begin(), doors_.end(),
+                       [](const Door& door) { return door.final_answers >= kFinalAnswers; });
+  }
+
   void start_next() {
     const int64_t now = now_ns();
     if (now < hold_until_ns_) return;
@@ -186,11 +192,12 @@ class Knocker {
                        "interface with HCOMM_SOCKET_IFNAME or another HCOMM_ROOT"
         : code == Code::timeout
             ? "is rank 0 running, and can this host reach it? (HCOMM_SOCKET_IFNAME, firewall)"
-            : "the process that made this id or root has ended: make a new one";
+            : "rank 0's process has ended, or the id or secret is that of another job: make a new "
+              "id, give all ranks the same";
     throw Error(code,
                 fmt::format("join as rank {} of {}: rank 0 {}: {}; {}", hello_.rank, hello_.ranks,
                             code == Code::timeout ? "did not let us in before the init timeout"
-                                                  : "is not there any more",
+                                                  : "cannot be found",
                             text, advice),
                 0);
   }
@@ -201,7 +208,8 @@ class Knocker {
   std::deque<Door> doors_;
   std::vector<pollfd> polls_;
   int64_t hold_until_ns_ = 0;
-  int64_t said_ns_;
+  const int64_t start_ns_;
+  int64_t said_ns_ = start_ns_;
   uint64_t tries_ = 0;
 };
 

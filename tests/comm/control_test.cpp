@@ -115,8 +115,9 @@ TEST(Control, DisagreementOnTheSizeOfACommunicator) {
     const Error error =
         error_of([&] { (void)crew.controls[rank]->exchange(kWorld, rank, rank + 2, "x", soon()); });
     EXPECT_EQ(error.code(), Code::invalid_usage);
-    EXPECT_NE(error.text().find("has 2 members"), std::string::npos) << error.text();
-    EXPECT_NE(error.text().find("says 3"), std::string::npos) << error.text();
+    const bool both = error.text().find("has 2 members, rank 1 says 3") != std::string::npos ||
+                      error.text().find("has 3 members, rank 0 says 2") != std::string::npos;
+    EXPECT_TRUE(both) << error.text();
   });
 }
 
