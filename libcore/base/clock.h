@@ -24,6 +24,16 @@ inline uint64_t ticks() {
 #endif
 }
 
+// The same, read when all instructions before it are done.
+inline uint64_t ticks_after() {
+#if defined(__x86_64__)
+  unsigned core = 0;
+  return __rdtscp(&core);
+#else
+  return ticks();
+#endif
+}
+
 double ticks_per_ns();  // calibrated once a process, about a millisecond at first use
 
 // A moment after which a wait must end. Value; the default never ends.

@@ -5,12 +5,12 @@
 // (descriptor).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <vector>
-#include <mutex>
-#include <atomic>
 
 #include "base/config.h"
 

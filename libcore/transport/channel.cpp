@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What all channels share.
 #include <algorithm>
-#include <cstring>
 
+#include "base/copy.h"
 #include "transport/transport.h"
 
 namespace hcomm::transport {
@@ -15,20 +15,24 @@ Segment piece_at(std::span<const Segment> segments, size_t at) {
   return {};
 }
 
+void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, size_t at) {
+  while (bytes != 0) {
+    const Segment piece = piece_at(to, at);
+    const size_t part = std::min(piece.bytes, bytes);
+    HCOMM_CHECK(part != 0, "the segments end at byte {}", at);
+    copy_bytes(piece.data, from, part);
+    from += part;
+    at += part;
+    bytes -= part;
+  }
+}
+
 Status Channel::receive(Incoming& message, std::span<const Segment> to) {
   while (!message.complete()) {
     View view;
     if (const Status status = peek(message, view); !status.ok()) return status;
     if (view.bytes == 0) break;
-    size_t copied = 0;
-    while (copied < view.bytes) {
-      const Segment piece = piece_at(to, message.done + copied);
-      const size_t bytes = std::min(piece.bytes, view.bytes - copied);
-      HCOMM_CHECK(bytes != 0, "segments end at byte {} of {}", message.done + copied,
-                  message.bytes);
-      std::memcpy(piece.data, view.data + copied, bytes);
-      copied += bytes;
-    }
+    scatter(view.data, view.bytes, to, message.done);
     release(message, view.bytes);
   }
   return {};

@@ -48,6 +48,8 @@ struct Segment {
 
 // The rest of the segment that holds byte `at` of the message; empty at its end.
 Segment piece_at(std::span<const Segment> segments, size_t at);
+// Copies `bytes` to where they belong, from byte `at` of the message on.
+void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, size_t at);
 
 // A message being sent; owned by the engine, must stay put until complete. Segments are the bytes in
 // order; empty messages have none. Empty segments are allowed.

@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
+#include "base/copy.h"
+
 namespace hcomm::transport {
 
 namespace {
@@ -22,6 +25,11 @@ constexpr size_t kPullFrom = 16 * kKiB;
 constexpr size_t kMinFragment = 8 * kKiB, kMaxFragment = 256 * kKiB;
 // How much one call of send copies, so that who sends and receives at once does both in turn.
 constexpr size_t kSendBytes = 256 * kKiB;
+
+// Fragments from this size on are copied past the caches while the peer's core is far.
+constexpr size_t kStreamFrom = 4 * kKiB;
+constexpr double kFarNs = 80;
+constexpr uint32_t kMeasureEvery = 64;  // fragments
 
 uint32_t turn_of(uint64_t line) {
   return static_cast<uint32_t>(line + 1);
@@ -55,7 +63,9 @@ ShmWriter::ShmWriter(const ChannelPlace& place, const ShmPeer& peer)
       lines_(place.memory->lines(place.self, place.slot, peer.member)),
       ring_(place.memory->ring(place.self, place.slot, peer.member)),
       ring_bytes_(place.memory->layout().ring_bytes),
-      progress_(place.memory->progress(peer.member, place.slot, place.self)) {}
+      progress_(place.memory->progress(peer.member, place.slot, place.self)),
+      copy_(copy_bytes),
+      far_ticks_(static_cast<uint64_t>(kFarNs * ticks_per_ns())) {}
 
 bool ShmWriter::refresh() {
   const uint64_t consumed = progress_.consumed.load(std::memory_order_acquire);
@@ -104,12 +114,12 @@ void ShmWriter::publish_fragment(Line& line, const Outgoing& message, Way way,
   publish(line, message, way);
 }
 
-void ShmWriter::gather(Outgoing& message, std::byte* to, size_t bytes) {
+void ShmWriter::gather(Outgoing& message, std::byte* to, size_t bytes, Copy copy) {
   message.done += bytes;
   while (bytes != 0) {
     const Segment& segment = message.segments[message.at];
     const size_t part = std::min(bytes, segment.bytes - message.offset);
-    if (part != 0) std::memcpy(to, segment.data + message.offset, part);
+    if (part != 0) copy(to, segment.data + message.offset, part);
     to += part;
     bytes -= part;
     message.offset += part;
@@ -120,21 +130,38 @@ void ShmWriter::gather(Outgoing& message, std::byte* to, size_t bytes) {
   }
 }
 
+// How long a line takes to come back from the core that read it last tells how far away that core
+// is. Twice in a row, so that an interrupt in between is not taken for distance.
+void ShmWriter::measure_distance(Line& line) {
+  if (tail_ < kLines) return;  // nobody has read it yet
+  const uint64_t start = ticks();
+  line.turn.exchange(turn_of(tail_ - kLines), std::memory_order_acq_rel);  // what is there already
+  const bool is_far = ticks_after() - start > far_ticks_;
+  if (is_far == was_far_) copy_ = is_far ? copy_streaming : copy_bytes;
+  was_far_ = is_far;
+}
+
 Status ShmWriter::send(Outgoing& message) {
+  if (message.bytes <= kInlineBytes) return send_in_line(message);
   if (message.ticket != 0) {
     if (const Status status = settle(message); !status.ok() || message.ticket != 0) return status;
   }
   if (message.complete) return {};
-  if (message.bytes <= kInlineBytes) return send_in_line(message);
   if (!message.begun && send_reference(message)) return {};
   return send_fragments(message);
 }
 
 Status ShmWriter::send_in_line(Outgoing& message) {
+  if (message.complete) return {};
   Line* line = free_line();
   if (line == nullptr) return {};
   line->in_line_bytes = static_cast<uint8_t>(message.bytes);
-  gather(message, line->payload, message.bytes);
+  if (message.segment_count == 1) {
+    copy_bytes(line->payload, message.segments->data, message.bytes);
+    message.done = message.bytes;
+  } else {
+    gather(message, line->payload, message.bytes, copy_bytes);
+  }
   publish(*line, message, Way::in_line);
   message.begun = true;
   message.complete = true;
@@ -150,7 +177,8 @@ Status ShmWriter::send_fragments(Outgoing& message) {
     const size_t bytes = std::min(most, message.bytes - message.done);
     std::byte* to = free_ring(bytes);
     if (to == nullptr) return {};
-    gather(message, to, bytes);
+    if (fragments_++ % kMeasureEvery < 2) measure_distance(*line);
+    gather(message, to, bytes, bytes >= kStreamFrom ? copy_ : copy_bytes);
     publish_fragment(*line, message, Way::bounce, {static_cast<uint64_t>(to - ring_), bytes, 0});
     message.begun = true;
     budget -= std::min(budget, bytes);
@@ -315,24 +343,47 @@ void ShmReader::view_stage(const Incoming& message, View& view) {
   view = {data_, staged_};
 }
 
+Status ShmReader::receive(Incoming& message, std::span<const Segment> to) {
+  while (!message.complete()) {
+    if (const Status status = open(message); !status.ok() || !open_) return status;
+    if (way_ == Way::pulled) {
+      pull_into(message, to);
+    } else {
+      if (to.size() == 1)
+        copy_bytes(to[0].data + message.done, data_ + used_, bytes_ - used_);
+      else
+        scatter(data_ + used_, bytes_ - used_, to, message.done);
+      advance(message, bytes_ - used_);
+    }
+  }
+  return {};
+}
+
 void ShmReader::release(Incoming& message, size_t bytes) {
-  HCOMM_CHECK(open_ && bytes <= bytes_ - used_, "released {} of {}", bytes, bytes_ - used_);
-  used_ += bytes;
-  message.done += bytes;
+  const size_t viewed = way_ == Way::pulled ? staged_ : bytes_ - used_;
+  HCOMM_CHECK(open_ && bytes <= viewed, "released {} of {} bytes", bytes, viewed);
   if (way_ == Way::pulled) {
     staged_ -= bytes;
     data_ += bytes;
   }
+  advance(message, bytes);
+}
+
+void ShmReader::advance(Incoming& message, size_t bytes) {
+  used_ += bytes;
+  message.done += bytes;
   if (used_ == bytes_) pass_line();
 }
 
+// Straight to where the bytes belong.
 void ShmReader::pull_into(Incoming& message, std::span<const Segment> to) {
-  while (pulls()) {
+  while (open_) {
     const Segment piece = piece_at(to, message.done);
     const size_t bytes = std::min(piece.bytes, bytes_ - used_);
     if (pull_bytes(peer_.pid, address_ + used_, piece.data, bytes) != bytes)
       return refuse_line(message);
-    release(message, bytes);
+    staged_ = 0;
+    advance(message, bytes);
   }
 }
 
@@ -347,12 +398,6 @@ void ShmReader::refuse_line(const Incoming& message) {
   progress_.refused_at.store(message.done, std::memory_order_relaxed);
   progress_.refused.store(head_ + 1, std::memory_order_relaxed);
   pass_line();
-}
-
-Status ShmChannel::receive(Incoming& message, std::span<const Segment> to) {
-  if (const Status status = reader_.open(message); !status.ok()) return status;
-  if (reader_.pulls()) reader_.pull_into(message, to);
-  return Channel::receive(message, to);
 }
 
 }  // namespace hcomm::transport

@@ -58,7 +58,9 @@ class ShmWriter {
   void publish(Line& line, const Outgoing& message, Way way);
   void publish_fragment(Line& line, const Outgoing& message, Way way, const Fragment& fragment);
   bool refresh();
-  void gather(Outgoing& message, std::byte* to, size_t bytes);
+  using Copy = void (*)(std::byte* to, const std::byte* from, size_t bytes);
+  void gather(Outgoing& message, std::byte* to, size_t bytes, Copy copy);
+  void measure_distance(Line& line);
   Status settle(Outgoing& message);
   Status send_in_line(Outgoing& message);
   bool send_reference(Outgoing& message);
@@ -76,6 +78,11 @@ class ShmWriter {
   uint64_t ring_used_ = 0;   // bytes taken so far, skipped ends included
   uint64_t ring_freed_ = 0;  // of them, given back
   std::array<uint64_t, kLines> ring_used_after_{};  // each line
+  // How fragments are copied, by the distance of the peer's core, which is measured now and then.
+  Copy copy_;
+  uint64_t far_ticks_;
+  uint32_t fragments_ = 0;
+  bool was_far_ = false;
   // Allocations that the peer has mapped: references to them are not tentative.
   std::array<uint64_t, 8> proven_{};
   uint32_t next_proven_ = 0;
@@ -84,24 +91,24 @@ class ShmWriter {
 class ShmReader {
  public:
   ShmReader(const ChannelPlace& place, const ShmPeer& peer, PeerMaps& maps);
-  // Takes the next line up, if it is there and can be read.
-  Status open(Incoming& message);
   Status peek(Incoming& message, View& view);
   void release(Incoming& message, size_t bytes);
+  Status receive(Incoming& message, std::span<const Segment> to);
   bool moved();
-  // The line at hand is to be pulled: straight into `to`.
-  bool pulls() const { return open_ && way_ == Way::pulled; }
-  void pull_into(Incoming& message, std::span<const Segment> to);
 
  private:
   static constexpr size_t kStageBytes = 256 * kKiB;
   struct alignas(kCacheLine) Stage {
     std::byte bytes[kStageBytes];
   };
+  // Takes the next line up, if it is there and can be read.
+  Status open(Incoming& message);
+  void pull_into(Incoming& message, std::span<const Segment> to);
   Status open_line(Incoming& message);
   Status open_fragment(const Fragment& fragment);
   Status open_mapped(const Fragment& fragment);
   void view_stage(const Incoming& message, View& view);
+  void advance(Incoming& message, size_t bytes);
   void pass_line();
   void refuse_line(const Incoming& message);
 
@@ -132,7 +139,9 @@ class ShmChannel final : public Channel {
   Status send(Outgoing& message) override { return writer_.send(message); }
   Status peek(Incoming& message, View& view) override { return reader_.peek(message, view); }
   void release(Incoming& message, size_t bytes) override { reader_.release(message, bytes); }
-  Status receive(Incoming& message, std::span<const Segment> to) override;
+  Status receive(Incoming& message, std::span<const Segment> to) override {
+    return reader_.receive(message, to);
+  }
 
   // Whether the peer has moved something since this was asked, or the channel looked itself.
   bool moved() {

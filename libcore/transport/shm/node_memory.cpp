@@ -30,7 +30,7 @@ Layout Layout::make(uint32_t members, const Config& config) {
   } else {
     // All slots in use at once by 8 members stay under 13 MiB a member, by 64 under 33 MiB.
     const uint64_t budget = members <= 8 ? 12 * kMiB : 32 * kMiB;
-    ring_bytes = std::clamp(budget / channels, 16 * kKiB, 1 * kMiB);
+    ring_bytes = std::clamp(budget / channels, 16 * kKiB, 512 * kKiB);
   }
   return {members, round_up(ring_bytes, kCacheLine)};
 }

@@ -24,7 +24,7 @@
 
 namespace hcomm::transport {
 
-inline constexpr uint32_t kLines = 16;        // of a channel and direction
+inline constexpr uint32_t kLines = 32;        // of a channel and direction
 inline constexpr uint32_t kInlineBytes = 40;  // of a line
 
 // How the bytes of a line travel.
