@@ -35,6 +35,7 @@ class Compiler {
   // Empty when fusing receives would make two actions wait for one another.
   std::optional<Program> run(Receives receives) {
     find_runs();
+    join_heads();
     if (receives == Receives::fused) find_direct_receives();
     make_actions();
     if (!order()) return std::nullopt;
@@ -60,6 +61,27 @@ class Compiler {
           break;
         }
       }
+    }
+  }
+
+  // A run that makes a scratch which only the head of another run reads is the beginning of that run
+  // (in place, the fold of the ranks before ours): one fold, one rounding.
+  void join_heads() {
+    for (uint32_t i = 0; i < steps_.size(); i++) {
+      const Step& head = steps_[i];
+      if (head.kind != StepKind::reduce || group_[i] != i || head.a.buffer != kScratch) continue;
+      int64_t writer = -1;
+      bool alone = true;
+      for (uint32_t k = 0; k < steps_.size() && alone; k++) {
+        if (steps_[k].kind == StepKind::reduce && steps_[k].to == head.a && k < i) {
+          writer = group_[k];
+          continue;  // a run reads its own target
+        }
+        alone = !overlap(steps_[k].to, head.a) && (k == i || !reads(steps_[k], head.a));
+      }
+      if (!alone || writer < 0) continue;
+      for (uint32_t k = i; k < steps_.size(); k++)
+        if (in_group(k, i)) group_[k] = static_cast<uint32_t>(writer);
     }
   }
 
@@ -117,6 +139,7 @@ class Compiler {
     action.kind = ActionKind::fold;
     for (uint32_t i = group; i < steps_.size(); i++) {
       if (!in_group(i, group) || steps_[i].kind != StepKind::reduce) continue;
+      action.to = steps_[i].to;
       if (i == group) program_.sources.push_back(source_of(steps_[i].a, group));
       program_.sources.push_back(source_of(steps_[i].b, group));
     }
