@@ -2,6 +2,8 @@
 // The hub while ranks join: listeners, guests, seats, the deadline.
 #include "comm/hub.h"
 
+#include <fcntl.h>
+
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -88,10 +90,14 @@ std::unique_ptr<Hub> Hub::listen_at(Service& service, const Root& root, UniqueFd
                                     Worlds worlds) {
   Root mine = root;
   std::vector<UniqueFd> listeners;
-  if (listener)
+  if (listener) {  // a launcher's: it blocks and goes to children, ours must not
+    if (::fcntl(listener.get(), F_SETFL, O_NONBLOCK) != 0 ||
+        ::fcntl(listener.get(), F_SETFD, FD_CLOEXEC) != 0)
+      fail_system(errno, "HCOMM_ROOT_FD={}: no open descriptor", listener.get());
     listeners.push_back(std::move(listener));
-  else
+  } else {
     listeners = listen_on_all(mine.addresses, "");
+  }
   return std::unique_ptr<Hub>(new Hub(service, std::move(mine), std::move(listeners), worlds));
 }
 
