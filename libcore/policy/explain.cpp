@@ -75,6 +75,18 @@ std::string machine_text(const Machine& machine) {
                     machine.step_us, machine.handover_us);
 }
 
+std::string settings_text(const Inputs& inputs) {
+  std::string said;
+  for (const Wish& wish : inputs.wishes)
+    said += fmt::format(" algorithm {}{}{}", wish.collective ? name(*wish.collective) : "",
+                        wish.collective ? "=" : "", wish.algorithm);
+  if (inputs.tile_bytes > 0) said += fmt::format(" tile {}", size_text(inputs.tile_bytes));
+  if (inputs.window > 0) said += fmt::format(" window {}", inputs.window);
+  if (!inputs.rules.rules.empty())
+    said += fmt::format(" rules {} of {}", inputs.rules.rules.size(), inputs.rules.file);
+  return said.empty() ? said : fmt::format("  settings:{}\n", said);
+}
+
 uint64_t bits(double value) {
   return std::bit_cast<uint64_t>(value);
 }
@@ -95,6 +107,7 @@ std::string explain(const Inputs& inputs, const Request& request, const Plan& pl
   if (inputs.deterministic) result += ", deterministic";
   result += '\n';
   result += machine_text(inputs.machine);
+  result += settings_text(inputs);
   for (const std::string& note : plan.notes) result += fmt::format("  note: {}\n", note);
   result += "  candidates, predicted:\n";
   for (const Candidate& candidate : best_of_each(plan))

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "algorithm/algorithm.h"
 #include "base/bytes.h"
@@ -328,11 +329,12 @@ Rules load_rules(const std::string& path) {
   std::ifstream file(from, std::ios::binary);
   if (!file) {
     if (path.empty()) return {};
-    fail(Code::invalid_argument, "read policy file {}: cannot be opened", from);
+    fail(Code::invalid_argument, "read policy file {}: {}", from, std::strerror(errno));
   }
   std::string text(kFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) fail(Code::invalid_argument, "read policy file {}: cannot be read", from);
+  if (file.bad())
+    fail(Code::invalid_argument, "read policy file {}: {}", from, std::strerror(errno));
   text.resize(static_cast<size_t>(file.gcount()));
   return parse_rules(text, from);
 }

@@ -243,9 +243,10 @@ TEST(Explain, NamesInputsCandidatesAndWhatDecided) {
   const Inputs inputs = inputs_of(8, "", "[tuning]\nranks=8 -> algorithm=ring");
   const Request request = request_of(Collective::all_reduce, 8, 1 << 20);
   const std::string said = explain(inputs, request, choose(inputs, request));
-  for (const char* part : {"all_reduce float32 1MiB\n", "8 ranks on 1 node of 8 cores",
-                           "links within a node: 0.15 us, 8 GB/s", "* ring", "chosen: ring",
-                           "(policy.conf:2 (ranks=8 -> algorithm=ring))"})
+  for (const char* part :
+       {"all_reduce float32 1MiB\n", "8 ranks on 1 node of 8 cores",
+        "links within a node: 0.15 us, 8 GB/s", "* ring", "chosen: ring",
+        "settings: rules 1 of policy.conf\n", "(policy.conf:2 (ranks=8 -> algorithm=ring))"})
     EXPECT_NE(said.find(part), std::string::npos) << said;
 }
 
