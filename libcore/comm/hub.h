@@ -86,7 +86,7 @@ class Hub {
   // ready (hub_relay.cpp)
   void hear(uint32_t rank);
   void handle(uint32_t rank, const Frame& frame);
-  void lost(uint32_t rank, const std::string& how);
+  void lost(uint32_t rank, std::string how);  // by value: the link that said so goes
   void left(uint32_t rank);
   void fail(const Failure& failure);
   void deliver(const Board::Letters& letters);

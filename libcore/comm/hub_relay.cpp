@@ -61,7 +61,7 @@ void Hub::look_for_mismatches() {
   for (const Failure& failure : board_->mismatches(now_ns())) fail(failure);
 }
 
-void Hub::lost(uint32_t rank, const std::string& how) {
+void Hub::lost(uint32_t rank, std::string how) {
   if (phase_ == Phase::joining)
     return fail_join(Code::peer_failed,
                      fmt::format("{} ended while ranks were joining ({}); look at its output",

