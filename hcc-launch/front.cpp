@@ -71,6 +71,7 @@ int Front::run() {
     serve_output();
   }
   input_.reset();
+  for (Loop::TimerId* timer : {&timeout_, &grace_, &init_check_, &leftovers_}) loop_.cancel(*timer);
   write_report();
   finish_output();
   const int code = verdict_.exit_code();
@@ -98,7 +99,7 @@ void Front::start() {
   if (job_.stdin_to == StdinTo::all)
     input_ = std::make_unique<InputPump>(loop_, 0, agent_.take_inputs());
   if (options_.timeout_ms > 0)
-    loop_.after_ms(options_.timeout_ms, [this] { end_job(Cause::timeout, 0); });
+    timeout_ = loop_.after_ms(options_.timeout_ms, [this] { end_job(Cause::timeout, 0); });
 }
 
 void Front::show_bindings() {
@@ -174,8 +175,8 @@ void Front::check_init() {
 void Front::end_job(Cause cause, int detail) {
   if (!verdict_.job_ends(cause, detail)) return;
   if (cause == Cause::timeout)
-    say("the time limit of {} ms is reached: {} ranks are told to end", options_.timeout_ms,
-        agent_.living());
+    say("the time limit of {} is reached: {} ranks are told to end",
+        seconds_text(options_.timeout_ms), agent_.living());
   if (cause == Cause::rank_failed && agent_.living() > 0)
     tell(1, "rank {} failed: the others are told to end", detail);
   agent_.signal_tree(SIGTERM);

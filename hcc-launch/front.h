@@ -70,8 +70,8 @@ class Front final : AgentEvents {
   bool output_gone_[2] = {};
   bool output_lost_ = false;  // some could not be written
 
-  Loop::TimerId grace_ = 0, init_check_ = 0, leftovers_ = 0;
-  int64_t last_signal_ns_[65] = {};
+  Loop::TimerId timeout_ = 0, grace_ = 0, init_check_ = 0, leftovers_ = 0;
+  int64_t last_stop_ns_[65] = {};  // by signal
   int interrupts_ = 0;
   int init_checks_ = 0;  // in a row that found the job stuck in init
   bool abandon_output_ = false;

@@ -52,8 +52,6 @@ void Front::read_signals() {
 }
 
 void Front::on_signal(int signo, Agent::Reach reach) {
-  const int64_t now = now_ns();
-  if (now - std::exchange(last_signal_ns_[signo], now) < kSameSignalNs) return;
   if (options_.common.verbosity >= 1)
     printer_.note(fmt::format("hcc-launch: {} is passed on\n", signal_text(signo)));
   if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP) return on_stop_signal(signo, reach);
@@ -61,6 +59,8 @@ void Front::on_signal(int signo, Agent::Reach reach) {
 }
 
 void Front::on_stop_signal(int signo, Agent::Reach reach) {
+  const int64_t now = now_ns();
+  if (now - std::exchange(last_stop_ns_[signo], now) < kSameSignalNs) return;
   if (signo == SIGINT) interrupts_++;
   if (agent_.living() == 0) abandon_output_ = true;
   verdict_.job_ends(Cause::user_signal, signo);

@@ -185,7 +185,7 @@ Job make_job(const Options& options, std::span<const char* const> environment, c
   return job;
 }
 
-std::string quoted(std::string_view word) {
+std::string shell_quoted(std::string_view word) {
   constexpr View kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
   if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return std::string(word);
@@ -198,11 +198,12 @@ std::string describe(const Job& job) {
   std::string text = fmt::format("{} ranks on {}\n", job.size(), job.host);
   for (const RankPlan& plan : job.ranks) {
     std::string command;
-    for (const std::string& word : plan.argv) command += fmt::format(" {}", quoted(word));
+    for (const std::string& word : plan.argv) command += fmt::format(" {}", shell_quoted(word));
     text += fmt::format(
         "rank {}  cores {}{}  {}:{}\n", plan.rank,
         plan.cores.empty() ? numbers_text(cores_of(0)) + " (not bound)" : numbers_text(plan.cores),
-        plan.folder.empty() ? "" : fmt::format("  in {}", quoted(plan.folder)), plan.path, command);
+        plan.folder.empty() ? "" : fmt::format("  in {}", shell_quoted(plan.folder)), plan.path,
+        command);
   }
   return text;
 }

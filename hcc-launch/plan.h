@@ -27,6 +27,6 @@ Job make_job(const Options& options, std::span<const char* const> environment,
 std::string describe(const Job& job);
 
 // A word as one would type it in a shell.
-std::string quoted(std::string_view word);
+std::string shell_quoted(std::string_view word);
 
 }  // namespace hcomm::launch

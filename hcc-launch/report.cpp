@@ -181,7 +181,8 @@ std::string cause_text(const JobRecord& record) {
   const Verdict& verdict = record.verdict;
   switch (verdict.cause()) {
     case Cause::timeout:
-      return fmt::format("the time limit of {} ms was reached", record.options.timeout_ms);
+      return fmt::format("the time limit of {} was reached",
+                         seconds_text(record.options.timeout_ms));
     case Cause::user_signal:
       return fmt::format("the job was ended by {}", signal_text(verdict.detail()));
     case Cause::left_before_init:
@@ -241,6 +242,10 @@ cli::Json rank_json(const JobRecord& record, uint32_t rank) {
 }
 
 }  // namespace
+
+std::string seconds_text(int64_t ms) {
+  return fmt::format("{:g} s", static_cast<double>(ms) / 1000);
+}
 
 std::string failure_box(const JobRecord& record, const cli::Painter& painter) {
   Box box(painter);

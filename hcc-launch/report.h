@@ -30,6 +30,8 @@ struct JobRecord {
   int64_t start_ns = 0, start_wall_ns = 0;
 };
 
+std::string seconds_text(int64_t ms);  // "2.5 s"
+
 // "" for a job that ended well. Ends in a newline.
 std::string failure_box(const JobRecord& record, const cli::Painter& painter);
 std::string failure_line(const JobRecord& record);  // for --quiet

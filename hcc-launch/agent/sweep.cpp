@@ -80,7 +80,8 @@ std::vector<pid_t> descendants(pid_t root) {
 }
 
 void signal_descendants(pid_t root, int signo) {
-  for (const pid_t pid : descendants(root)) kill(pid, signo);
+  for (const pid_t pid : descendants(root))
+    if (pid > 1) kill(pid, signo);
 }
 
 bool end_descendants(int64_t limit_ms) {

@@ -90,7 +90,7 @@ TEST(LaunchExit, EXI_01_KillOfAgentLeavesNoRank) {
   ASSERT_TRUE(run.wait_for("ready", 4));
   const pid_t agent = run.agent();
   ASSERT_GT(agent, 0);
-  kill(agent, SIGKILL);
+  signal_process(agent, SIGKILL);
   const Result result = run.finish(10);
   EXPECT_EQ(result.code, 125);
   EXPECT_NE(result.err.find("ended by SIGKILL (9)"), std::string::npos) << result.err;
@@ -107,7 +107,7 @@ TEST(LaunchExit, EXI_01_NoEscapeeIsLeft) {
 
   Launch by_agent({"-n", "2", probe(), "escapee-wait"});
   ASSERT_TRUE(by_agent.wait_for("ready", 2));
-  kill(by_agent.agent(), SIGKILL);
+  signal_process(by_agent.agent(), SIGKILL);
   by_agent.finish();
   EXPECT_TRUE(by_agent.nothing_left(5));
 }

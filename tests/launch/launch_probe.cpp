@@ -170,14 +170,15 @@ int record(const std::string& state, const std::string& after) {
                                   static_cast<uint32_t>(number(variable("HCOMM_SIZE"))));
   if (state == "running") {
     recorder.area().state.store(RankState::ready);
-    auto& op = recorder.begin();
+    uint64_t serial = 0;
+    auto& op = recorder.begin(serial);
     op.sequence = 57;
     op.count = 1 << 20;
     op.communicator = 0xabcd;
     op.collective = static_cast<uint8_t>(hcomm::schedule::Collective::all_reduce);
     op.type = static_cast<uint8_t>(hcomm::Type::float32);
     op.op = static_cast<uint8_t>(hcomm::Op::sum);
-    recorder.publish(op);
+    recorder.publish(op, serial);
     recorder.area().waiting_peer.store(1);
   }
   say("recorded");

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <list>
 #include <random>
 #include <sstream>
 
@@ -55,6 +56,9 @@ bool read_into(UniqueFd& fd, std::string& text) {
 }
 
 struct Folder {
+  explicit Folder(std::string where) : path(std::move(where)) {}
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
   std::string path;
   ~Folder() {
     std::error_code ignored;
@@ -63,6 +67,11 @@ struct Folder {
 };
 
 }  // namespace
+
+void signal_process(pid_t pid, int signo) {
+  HCOMM_CHECK(pid > 1, "pid={}", pid);
+  kill(pid, signo);
+}
 
 double seconds_now() {
   return static_cast<double>(now_ns()) / 1e9;
@@ -78,7 +87,7 @@ std::string probe() {
 
 Launch::~Launch() {
   if (pid_ < 0) return;
-  kill(pid_, SIGKILL);
+  signal_process(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
 }
 
@@ -139,8 +148,17 @@ void Launch::start() {
   words.insert(words.end(), arguments_.begin(), arguments_.end());
   std::vector<std::string> entries = environment();
   started_ = seconds_now();
-  const int error = posix_spawnp(&pid_, words[0].c_str(), &actions, nullptr, pointers(words).data(),
-                                 pointers(entries).data());
+  // The launcher begins with the usual way of a broken pipe, whatever a test does with its own.
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t usual;
+  sigemptyset(&usual);
+  sigaddset(&usual, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &usual);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  const int error = posix_spawnp(&pid_, words[0].c_str(), &actions, &attributes,
+                                 pointers(words).data(), pointers(entries).data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) fail_system(error, "start {}", words[0]);
 }
@@ -175,7 +193,7 @@ Result Launch::finish(double limit_s) {
     if (!ended) ended = waitpid(pid_, &status, WNOHANG) == pid_;
     if (seconds_now() > end) {
       result_.in_time = false;
-      kill(pid_, SIGKILL);
+      signal_process(pid_, SIGKILL);
       break;
     }
     if (!pump(ended ? 100 : 5)) pause_ms(1);
@@ -218,11 +236,10 @@ Result launch(std::vector<std::string> arguments) {
 }
 
 std::string temporary_folder() {
-  static std::vector<Folder> folders;
+  static std::list<Folder> folders;
   std::string path = std::filesystem::temp_directory_path() / "hcc-launch-test-XXXXXX";
   if (mkdtemp(path.data()) == nullptr) fail_system(errno, "make {}", path);
-  folders.reserve(64);
-  folders.push_back({path});
+  folders.emplace_back(path);
   return path;
 }
 

@@ -64,6 +64,8 @@ class Launch {
 
 Result launch(std::vector<std::string> arguments);
 
+// kill() for one process: a pid of 0 or below, which would mean many, stops the test.
+void signal_process(pid_t pid, int signo);
 double seconds_now();
 bool wait_until(double limit_s, const auto& condition);
 std::string temporary_folder();  // new and empty, removed at exit

@@ -101,7 +101,8 @@ struct Terminal {
   }
   ~Terminal() {
     close(fd);
-    kill(pid, SIGKILL);
+    if (pid <= 0) return;
+    signal_process(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
   }
   bool shows(std::string_view wanted, int times = 1) {

@@ -91,7 +91,7 @@ TEST(LaunchWords, SplitAsAShellDoes) {
   EXPECT_EQ(split_words("  "), Words{});
   EXPECT_THROW(split_words("'open"), Error);
   for (const std::string word : {"plain", "a b", "it's", "", "$x", "\n"})
-    EXPECT_EQ(split_words(quoted(word)), Words{word});
+    EXPECT_EQ(split_words(shell_quoted(word)), Words{word});
 }
 
 Options parse(std::vector<std::string> words) {
