@@ -15,6 +15,7 @@ namespace hcomm::comm {
 struct Blocks {
   const size_t* counts = nullptr;
   const size_t* displs = nullptr;  // null: packed
+  bool operator==(const Blocks&) const = default;
 };
 
 struct Call {
@@ -30,6 +31,7 @@ struct Call {
   void* recv = nullptr;
   Blocks send_blocks, recv_blocks;
   unsigned char factor[8] = {};  // of premul_sum, one element
+  bool operator==(const Call&) const = default;
 };
 
 }  // namespace hcomm::comm

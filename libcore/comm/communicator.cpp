@@ -56,20 +56,35 @@ Code Communicator::run(const Call& call, uint64_t ticket) {
 }
 
 void Communicator::begin(const Call& call) {
-  call_ = call;
   finished_ = broken();
-  if (finished_) [[unlikely]] return;
-  const Plans::Found found = plans_->find(call);
+  if (finished_) [[unlikely]] {
+    call_ = call;
+    return;
+  }
   sequence_++;
+  if (again_ && call == call_) {  // as the last: nothing to look up, nothing to bind
+    record(*plan_, call);
+    executor_.bind_again({low(sequence_), signature_});
+    return;
+  }
+  call_ = call;
+  const Plans::Found found = plans_->find(call);
+  plan_ = found.plan;
+  signature_ = found.signature;
   bind(call, *found.plan);
-  start({.shape = &found.plan->schedule.shape,
+  // Arrays may have changed behind their pointers, scaled inputs must be scaled anew, and mapped
+  // memory may have been freed since.
+  again_ = !call.varied && call.op != Op::premul_sum && !binding_.buffers[kInput].exported &&
+           !binding_.buffers[kOutput].exported;
+  record(*found.plan, call);
+  executor_.bind({.shape = &found.plan->schedule.shape,
          .program = &found.plan->program,
          .window = found.plan->window,
          .label = {low(sequence_), found.signature},
          .type = call.type,
          .op = call.op,
          .avg_ranks = call.op == Op::avg && ranks() > 1 && reduces(call.collective) ? ranks() : 0},
-        *found.plan, call);
+        binding_);
 }
 
 void Communicator::bind(const Call& call, const Plan& plan) {
@@ -110,6 +125,7 @@ const void* Communicator::scaled_input(const Call& call) {
 
 void Communicator::begin_exchange(std::span<const Call> calls) {
   call_ = calls.front();
+  again_ = false;
   finished_ = broken();
   if (finished_) [[unlikely]] return;
   std::vector<std::pair<bool, uint32_t>> pattern;
@@ -131,16 +147,17 @@ void Communicator::begin_exchange(std::span<const Call> calls) {
   // collective, and the length, which the transport compares.
   signature = hash_number(static_cast<uint64_t>(Collective::point_to_point), signature);
   const Plan& plan = plans_->exchange(pattern);
-  start({.shape = &plan.schedule.shape,
+  record(plan, call_);
+  executor_.bind({.shape = &plan.schedule.shape,
          .program = &plan.program,
          .window = 1,
          .label = {0, low(signature)},
          .type = Type::uint8,
          .op = Op::sum},
-        plan, call_);
+        binding_);
 }
 
-void Communicator::start(const engine::Operation& operation, const Plan& plan, const Call& call) {
+void Communicator::record(const Plan& plan, const Call& call) {
   reported_stall_ = told_waiting_ = false;
   uint64_t serial = 0;
   trace::OpRecord& record = membership_.recorder->begin(serial);
@@ -154,7 +171,6 @@ void Communicator::start(const engine::Operation& operation, const Plan& plan, c
   record.op = static_cast<uint8_t>(call.op);
   membership_.recorder->publish(record, serial);
   record_ = &record;
-  executor_.bind(operation, binding_);
 }
 
 Code Communicator::end() {

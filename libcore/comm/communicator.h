@@ -64,7 +64,8 @@ class Communicator final : public engine::Party {
     if (serving_.load(std::memory_order_acquire) != ticket) [[unlikely]] wait_for_turn(ticket);
   }
   void leave() {
-    serving_.store(serving_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    // In one order with the waiter's count: either it sees our store, or we see that it waits.
+    serving_.store(serving_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
     if (queued_.load(std::memory_order_seq_cst) > 0) [[unlikely]] serving_.notify_all();
   }
   bool idle() const { return serving_.load() == next_ticket_.load(); }
@@ -104,7 +105,7 @@ class Communicator final : public engine::Party {
   void wait_for_turn(uint64_t ticket);
   void bind(const Call& call, const Plan& plan);
   const void* scaled_input(const Call& call);
-  void start(const engine::Operation& operation, const Plan& plan, const Call& call);
+  void record(const Plan& plan, const Call& call);
   void on_failure(const Failure& failure);
   void fail_with(const Failure& failure);
   Failure failure_of(Code code, int peer, std::string text) const;
@@ -130,8 +131,11 @@ class Communicator final : public engine::Party {
   engine::Binding binding_;
   std::vector<std::byte> scaled_;
 
-  // the operation in flight
+  // the operation in flight, or the last
   Call call_;
+  const Plan* plan_ = nullptr;
+  uint32_t signature_ = 0;
+  bool again_ = false;  // the executor is bound to call_
   uint64_t sequence_ = 0;
   trace::OpRecord* record_ = nullptr;
   bool finished_ = false, reported_stall_ = false, told_waiting_ = false;

@@ -21,38 +21,57 @@ void Executor::bind(const Operation& operation, const Binding& binding) {
   const Program& program = *operation.program;
   operation_ = operation;
   binding_ = &binding;
-  status_ = {};
-  failed_peer_ = -1;
   tiles_ = binding.tiles(*operation.shape);
-  scratch_offsets_.resize(program.scratch.size() + 1);
+  scratch_offsets_.resize(program.scratch.size());
   size_t scratch_bytes = 0;
   for (size_t i = 0; i < program.scratch.size(); i++) {
     scratch_offsets_[i] = scratch_bytes;
     scratch_bytes += binding.scratch_bytes(program.scratch[i]);
   }
-  open_slots_ = static_cast<uint32_t>(std::min<size_t>(operation.window, tiles_));
-  if (slots_.size() < open_slots_) slots_.resize(open_slots_);
-  for (uint32_t s = 0; s < open_slots_; s++) {
-    Slot& slot = slots_[s];
-    slot.tile = s;
-    if (slot.waits.size() < program.actions.size()) slot.waits.resize(program.actions.size());
-    if (slot.progress.size() < program.actions.size()) slot.progress.resize(program.actions.size());
-    if (slot.outgoing.size() < program.outgoing) slot.outgoing.resize(program.outgoing);
-    if (slot.incoming.size() < program.incoming) slot.incoming.resize(program.incoming);
-    if (slot.views.size() < program.incoming) slot.views.resize(program.incoming);
-    if (slot.segments.size() < program.segments) slot.segments.resize(program.segments);
-    if (slot.channels.size() < around_.ranks) slot.channels.resize(around_.ranks);
-    if (slot.scratch.size() < scratch_bytes + kCacheLine)
-      slot.scratch.resize(scratch_bytes + kCacheLine);
-    const auto base = reinterpret_cast<uintptr_t>(slot.scratch.data());
-    slot.scratch_data = slot.scratch.data() + (round_up(base, kCacheLine) - base);
+  used_slots_ = static_cast<uint32_t>(std::min<size_t>(operation.window, tiles_));
+  if (slots_.size() < used_slots_) slots_.resize(used_slots_);
+  for (uint32_t s = 0; s < used_slots_; s++) make_room(slots_[s], scratch_bytes);
+  begin();
+}
+
+void Executor::bind_again(transport::Label label) {
+  operation_.label = label;
+  begin();
+}
+
+void Executor::make_room(Slot& slot, size_t scratch_bytes) {
+  const Program& program = *operation_.program;
+  const auto room = [](auto& vector, size_t size) {
+    if (vector.size() < size) vector.resize(size);
+  };
+  room(slot.waits, program.actions.size());
+  room(slot.progress, program.actions.size());
+  slot.active.reserve(program.actions.size());
+  room(slot.outgoing, program.outgoing);
+  room(slot.incoming, program.incoming);
+  room(slot.views, program.incoming);
+  room(slot.segments, program.segments);
+  room(slot.channels, around_.ranks);
+  room(slot.scratch, scratch_bytes + kCacheLine);
+  const auto base = reinterpret_cast<uintptr_t>(slot.scratch.data());
+  slot.scratch_data = slot.scratch.data() + (round_up(base, kCacheLine) - base);
+  slot.prepared_tile = Slot::kNoTile;
+}
+
+void Executor::begin() {
+  status_ = {};
+  failed_peer_ = -1;
+  open_slots_ = used_slots_;
+  for (uint32_t s = 0; s < used_slots_; s++) {
+    slots_[s].tile = s;
+    begin_tile(slots_[s]);
   }
-  for (uint32_t s = 0; s < std::min<size_t>(operation.window, tiles_); s++) begin_tile(slots_[s]);
 }
 
 void Executor::begin_tile(Slot& slot) {
   const Program& program = *operation_.program;
   const auto count = static_cast<uint32_t>(program.actions.size());
+  if (slot.prepared_tile != slot.tile) prepare(slot);
   slot.left = count;
   for (uint32_t i = 0; i < count; i++) slot.waits[i] = program.actions[i].waits;
   slot.active.assign(program.first.begin(), program.first.end());
@@ -82,8 +101,7 @@ void Executor::end_tile(Slot& slot) {
 
 bool Executor::advance() {
   bool moved = false;
-  const auto used = static_cast<uint32_t>(std::min<size_t>(operation_.window, tiles_));
-  for (uint32_t s = 0; s < used && status_.ok(); s++)
+  for (uint32_t s = 0; s < used_slots_ && status_.ok(); s++)
     if (slots_[s].left > 0) moved |= advance_slot(slots_[s]);
   return moved;
 }
@@ -120,39 +138,80 @@ void Executor::finish(Slot& slot, uint32_t index) {
   }
 }
 
-// Prepares the messages of an action; nothing moves yet.
-void Executor::start(Slot& slot, uint32_t index) {
+// Where all slices lie in the slot's tile, and how long its messages are.
+void Executor::prepare(Slot& slot) {
   const Program& program = *operation_.program;
-  const Action& action = program.actions[index];
-  slot.progress[index] = 0;
-  const Source* sources = program.sources.data() + action.first_source;
-  Segment* segments = slot.segments.data() + action.first_segment;
-  if (action.kind == ActionKind::send) {
-    const Slice slice = sources[0].slice;
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < slice.count; i++) {
-      segments[i] = locate(slot, slice, i);
-      bytes += segments[i].bytes;
+  slot.prepared_tile = slot.tile;
+  for (const Action& action : program.actions) {
+    locate(slot, action.to, action.to_segment);
+    for (uint32_t i = 0; i < action.source_count; i++) {
+      const Source& source = program.sources[action.first_source + i];
+      const size_t bytes = locate(slot, source.slice, source.segment);
+      if (source.peer >= 0) slot.incoming[source.message].bytes = bytes;
+      if (action.kind == ActionKind::send) prepare_send(slot, action, bytes);
     }
+  }
+}
+
+// Fills the segments of a slice; its bytes.
+size_t Executor::locate(Slot& slot, Slice slice, uint32_t segment) {
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < slice.count; i++) {
+    const uint32_t chunk = slice.chunk + i;
+    Segment& at = slot.segments[segment + i];
+    if (slice.buffer == kScratch)
+      at = {slot.scratch_data + scratch_offsets_[chunk],
+            binding_->mirrored_bytes(operation_.program->scratch[chunk], slot.tile)};
+    else
+      at = binding_->chunk(slice.buffer, chunk, slot.tile);
+    bytes += at.bytes;
+  }
+  return bytes;
+}
+
+void Executor::prepare_send(Slot& slot, const Action& action, size_t bytes) {
+  const Source& source = operation_.program->sources[action.first_source];
+  const Segment* segments = slot.segments.data() + source.segment;
+  std::optional<Exported> exported;
+  if (source.slice.count == 1 && source.slice.buffer != kScratch && bytes > 0) {
+    const Buffer& buffer = binding_->buffers[source.slice.buffer];
+    exported = buffer.exported;
+    if (exported) exported->offset += static_cast<uint64_t>(segments[0].data - buffer.data);
+  }
+  for (uint32_t i = 0; i < action.peer_count; i++) {
+    Outgoing& out = slot.outgoing[action.first_message + i];
+    out.segments = segments;
+    out.segment_count = source.slice.count;
+    out.bytes = bytes;
+    out.exported = exported;
+  }
+}
+
+// Sets the messages of an action back to their beginning; nothing moves yet.
+void Executor::start(Slot& slot, uint32_t index) {
+  const Action& action = operation_.program->actions[index];
+  if (action.kind == ActionKind::send) {
     for (uint32_t i = 0; i < action.peer_count; i++) {
       Outgoing& out = slot.outgoing[action.first_message + i];
-      out = {.label = operation_.label, .segments = segments, .segment_count = slice.count,
-             .bytes = bytes};
-      if (slice.count != 1 || slice.buffer == kScratch) continue;
-      const Buffer& buffer = binding_->buffers[slice.buffer];
-      if (!buffer.exported || bytes == 0) continue;
-      out.exported = buffer.exported;
-      out.exported->offset += static_cast<uint64_t>(segments[0].data - buffer.data);
+      out.label = operation_.label;
+      out.complete = out.begun = false;
+      out.at = 0;
+      out.offset = out.done = 0;
+      out.ticket = 0;
     }
     return;
   }
-  if (action.kind == ActionKind::receive)
-    for (uint32_t i = 0; i < action.to.count; i++) segments[i] = locate(slot, action.to, i);
-  if (action.kind == ActionKind::copy) return;
-  for (uint32_t i = 0; i < action.source_count; i++)
-    if (sources[i].peer >= 0)
-      slot.incoming[sources[i].message] = {.label = operation_.label,
-                                           .bytes = slice_bytes(slot, sources[i].slice)};
+  slot.progress[index] = 0;
+  if (action.incoming == 0) return;
+  const Source* sources = operation_.program->sources.data() + action.first_source;
+  for (uint32_t i = 0; i < action.source_count; i++) {
+    if (sources[i].peer < 0) continue;
+    Incoming& in = slot.incoming[sources[i].message];
+    in.label = operation_.label;
+    in.done = 0;
+    in.cursor = 0;
+    in.begun = false;
+  }
 }
 
 bool Executor::run(Slot& slot, uint32_t index, bool& moved) {
@@ -194,7 +253,7 @@ bool Executor::run_receive(Slot& slot, const Action& action, bool& moved) {
   if (from == nullptr) return false;
   const size_t before = in.done;
   const Status status =
-      from->receive(in, {slot.segments.data() + action.first_segment, action.to.count});
+      from->receive(in, {slot.segments.data() + source.segment, source.slice.count});
   if (!status.ok()) [[unlikely]] {
     fail(status, peer);
     return false;
@@ -212,30 +271,26 @@ bool Executor::run_fold(Slot& slot, uint32_t index, bool& moved) {
   size_t& progress = slot.progress[index];  // bytes of the target
   size_t chunk_start = 0;
   for (uint32_t k = 0; k < action.to.count; k++) {
-    const Segment whole = locate(slot, action.to, k);
-    while (progress < chunk_start + whole.bytes) {
+    const size_t bytes = slot.segments[action.to_segment + k].bytes;
+    while (progress < chunk_start + bytes) {
       const size_t offset = progress - chunk_start;
-      const size_t ready = fold_ready(slot, action, whole.bytes - offset, moved);
+      const size_t ready = fold_ready(slot, action, bytes - offset, moved);
       if (ready == 0) return false;
-      fold_some(slot, action, {whole.data + offset, ready}, (size_t{k} << 48) | offset);
+      fold_some(slot, action, k, offset, ready);
       progress += ready;
       moved = true;
     }
-    chunk_start += whole.bytes;
+    chunk_start += bytes;
   }
-  if (action.incoming > 0 && chunk_start == 0) {  // empty messages have heads all the same
-    fold_ready(slot, action, 0, moved);
-  }
-  bool complete = status_.ok();
+  if (chunk_start == 0) fold_ready(slot, action, 0, moved);  // empty messages have heads all the same
   const Source* sources = operation_.program->sources.data() + action.first_source;
-  for (uint32_t i = 0; i < action.source_count && complete; i++)
-    complete = sources[i].peer < 0 || slot.incoming[sources[i].message].complete();
-  if (!complete) return false;
+  for (uint32_t i = 0; i < action.source_count; i++)
+    if (sources[i].peer >= 0 && !slot.incoming[sources[i].message].complete()) return false;
   for (uint32_t i = 0; i < action.source_count; i++)
     if (sources[i].peer >= 0)
       around_.recorder->count_received(static_cast<uint32_t>(sources[i].peer),
                                        slot.incoming[sources[i].message].bytes);
-  return true;
+  return status_.ok();
 }
 
 // Bytes, whole elements, that every incoming message has in view now, at most `want`.
@@ -260,52 +315,40 @@ size_t Executor::fold_ready(Slot& slot, const Action& action, size_t want, bool&
     ready = std::min(ready, view.bytes);
     if (ready == 0 && want != 0) return 0;
   }
-  const size_t element = binding_->element_bytes;
-  return ready == want ? ready : ready / element * element;
+  return ready == want ? ready : ready / binding_->element_bytes * binding_->element_bytes;
 }
 
-// `place` is (chunk of the slices << 48) | offset in it.
-void Executor::fold_some(Slot& slot, const Action& action, Segment to, size_t place) {
+void Executor::fold_some(Slot& slot, const Action& action, uint32_t chunk, size_t offset,
+                         size_t bytes) {
   const Source* sources = operation_.program->sources.data() + action.first_source;
-  const auto chunk_index = static_cast<uint32_t>(place >> 48);
-  const size_t offset = place & ((size_t{1} << 48) - 1);
-  const size_t count = to.bytes / binding_->element_bytes;
-  fold_inputs_.clear();
-  for (uint32_t i = 0; i < action.source_count; i++)
-    fold_inputs_.push_back(sources[i].peer >= 0
-                               ? slot.views[sources[i].message].data
-                               : locate(slot, sources[i].slice, chunk_index).data + offset);
-  if (action.source_count == 2)
-    reduce2(operation_.type, operation_.op, to.data, fold_inputs_[0], fold_inputs_[1], count);
-  else
-    reduce(operation_.type, operation_.op, to.data, fold_inputs_, count);
+  const auto data_of = [&](const Source& source) -> const std::byte* {
+    return source.peer >= 0 ? slot.views[source.message].data
+                            : slot.segments[source.segment + chunk].data + offset;
+  };
+  std::byte* to = slot.segments[action.to_segment + chunk].data + offset;
+  const size_t count = bytes / binding_->element_bytes;
+  if (action.source_count == 2) {
+    reduce2(operation_.type, operation_.op, to, data_of(sources[0]), data_of(sources[1]), count);
+  } else {
+    fold_inputs_.clear();
+    for (uint32_t i = 0; i < action.source_count; i++) fold_inputs_.push_back(data_of(sources[i]));
+    reduce(operation_.type, operation_.op, to, fold_inputs_, count);
+  }
   if (action.incoming == 0) return;
   for (uint32_t i = 0; i < action.source_count; i++)
     if (sources[i].peer >= 0)
       channel(slot, static_cast<uint32_t>(sources[i].peer))
-          ->release(slot.incoming[sources[i].message], to.bytes);
+          ->release(slot.incoming[sources[i].message], bytes);
 }
 
 void Executor::run_copy(Slot& slot, const Action& action) {
-  const Slice from = operation_.program->sources[action.first_source].slice;
+  const Source& from = operation_.program->sources[action.first_source];
   for (uint32_t k = 0; k < action.to.count; k++) {
-    const Segment target = locate(slot, action.to, k), source = locate(slot, from, k);
+    const Segment target = slot.segments[action.to_segment + k];
+    const Segment source = slot.segments[from.segment + k];
     if (target.bytes > 0 && target.data != source.data)
       copy_bytes(target.data, source.data, target.bytes);
   }
-}
-
-Segment Executor::locate(const Slot& slot, Slice slice, uint32_t index) const {
-  const uint32_t chunk = slice.chunk + index;
-  if (slice.buffer != kScratch) return binding_->chunk(slice.buffer, chunk, slot.tile);
-  return {slot.scratch_data + scratch_offsets_[chunk],
-          binding_->mirrored_bytes(operation_.program->scratch[chunk], slot.tile)};
-}
-
-size_t Executor::slice_bytes(const Slot& slot, Slice slice) const {
-  size_t bytes = 0;
-  for (uint32_t i = 0; i < slice.count; i++) bytes += locate(slot, slice, i).bytes;
-  return bytes;
 }
 
 transport::Channel* Executor::channel(Slot& slot, uint32_t peer) {
@@ -323,8 +366,7 @@ void Executor::fail(Status status, uint32_t peer) {
 }
 
 int Executor::waiting_for(uint32_t& step) const {
-  const auto used = static_cast<uint32_t>(std::min<size_t>(operation_.window, tiles_));
-  for (uint32_t s = 0; s < used; s++) {
+  for (uint32_t s = 0; s < used_slots_; s++) {
     const Slot& slot = slots_[s];
     if (slot.left == 0) continue;
     for (const uint32_t index : slot.active) {

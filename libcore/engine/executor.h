@@ -52,6 +52,8 @@ class Executor {
 
   // `binding` and what `operation` points to stay valid until the end.
   void bind(const Operation& operation, const Binding& binding);
+  // The operation that was bound last once more, with the same binding, unchanged.
+  void bind_again(transport::Label label);
   // Moves what can be moved; true when anything did.
   bool advance();
   bool done() const { return open_slots_ == 0; }
@@ -63,22 +65,29 @@ class Executor {
 
  private:
   struct Slot {
-    size_t tile = 0;
+    static constexpr size_t kNoTile = SIZE_MAX;
+    size_t tile = 0, prepared_tile = kNoTile;
     uint32_t left = 0;                // actions not yet done
     std::vector<uint32_t> waits;      // of each action
     std::vector<uint32_t> active;     // started, not done
-    std::vector<size_t> progress;     // of each action: bytes, sends handed over
+    std::vector<size_t> progress;     // of each fold: bytes
+    // What the program's slices and messages are in this tile.
+    std::vector<transport::Segment> segments;
     std::vector<transport::Outgoing> outgoing;
     std::vector<transport::Incoming> incoming;
     std::vector<transport::View> views;
-    std::vector<transport::Segment> segments;
     std::vector<std::byte> scratch;
     std::vector<transport::Channel*> channels;  // of each peer
     std::byte* scratch_data = nullptr;
   };
 
+  void make_room(Slot& slot, size_t scratch_bytes);
+  void begin();
   void begin_tile(Slot& slot);
   void end_tile(Slot& slot);
+  void prepare(Slot& slot);
+  size_t locate(Slot& slot, schedule::Slice slice, uint32_t segment);
+  void prepare_send(Slot& slot, const Action& action, size_t bytes);
   bool advance_slot(Slot& slot);
   void start(Slot& slot, uint32_t index);
   void finish(Slot& slot, uint32_t index);
@@ -88,10 +97,8 @@ class Executor {
   bool run_fold(Slot& slot, uint32_t index, bool& moved);
   void run_copy(Slot& slot, const Action& action);
   size_t fold_ready(Slot& slot, const Action& action, size_t want, bool& moved);
-  void fold_some(Slot& slot, const Action& action, transport::Segment to, size_t offset);
-  transport::Segment locate(const Slot& slot, schedule::Slice slice, uint32_t index) const;
+  void fold_some(Slot& slot, const Action& action, uint32_t chunk, size_t offset, size_t bytes);
   transport::Channel* channel(Slot& slot, uint32_t peer);
-  size_t slice_bytes(const Slot& slot, schedule::Slice slice) const;
   void fail(Status status, uint32_t peer);
 
   Surroundings around_;
@@ -101,7 +108,7 @@ class Executor {
   std::vector<const void*> fold_inputs_;
   std::vector<Slot> slots_;
   size_t tiles_ = 0;
-  uint32_t open_slots_ = 0;
+  uint32_t used_slots_ = 0, open_slots_ = 0;
   Status status_;
   int failed_peer_ = -1;
 };

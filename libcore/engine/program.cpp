@@ -126,13 +126,22 @@ class Compiler {
     }
   }
 
+  uint32_t segments_for(Slice slice) {
+    const uint32_t first = program_.segments;
+    program_.segments += slice.count;
+    return first;
+  }
+  Source local(Slice slice) { return {slice, segments_for(slice), -1, 0}; }
+  Source incoming(Slice slice, uint32_t peer) {
+    return {slice, segments_for(slice), static_cast<int32_t>(peer), program_.incoming++};
+  }
+
   Source source_of(Slice slice, uint32_t group) {
     for (uint32_t i = 0; i < steps_.size(); i++)
       if (steps_[i].kind == StepKind::recv && in_group(i, group) && group != i &&
           steps_[i].to == slice)
-        return {slice, static_cast<int32_t>(schedule_.peers_of(steps_[i])[0]),
-                program_.incoming++};
-    return {slice, -1, 0};
+        return incoming(slice, schedule_.peers_of(steps_[i])[0]);
+    return local(slice);
   }
 
   void make_fold(Action& action, uint32_t group) {
@@ -151,26 +160,22 @@ class Compiler {
     action.to = step.to;
     action.first_source = static_cast<uint32_t>(program_.sources.size());
     action.first_peer = static_cast<uint32_t>(program_.peers.size());
-    action.first_segment = program_.segments;
     const auto peers = schedule_.peers_of(step);
     switch (step.kind) {
       case StepKind::send:
         action.kind = ActionKind::send;
         action.first_message = program_.outgoing;
         program_.outgoing += step.peer_count;
-        program_.segments += step.a.count;
         program_.peers.insert(program_.peers.end(), peers.begin(), peers.end());
-        program_.sources.push_back({step.a, -1, 0});
+        program_.sources.push_back(local(step.a));
         break;
       case StepKind::recv:
         action.kind = ActionKind::receive;
-        program_.segments += step.to.count;
-        program_.sources.push_back(
-            {step.to, static_cast<int32_t>(peers[0]), program_.incoming++});
+        program_.sources.push_back(incoming(step.to, peers[0]));
         break;
       case StepKind::copy:
         action.kind = ActionKind::copy;
-        program_.sources.push_back({step.a, -1, 0});
+        program_.sources.push_back(local(step.a));
         break;
       case StepKind::reduce: make_fold(action, i); break;
       default: HCOMM_CHECK(false, "step kind {} is not offered", schedule::name(step.kind));
@@ -178,8 +183,8 @@ class Compiler {
     action.source_count = static_cast<uint32_t>(program_.sources.size()) - action.first_source;
     action.peer_count = static_cast<uint32_t>(program_.peers.size()) - action.first_peer;
     for (uint32_t s = 0; s < action.source_count; s++)
-      if (action.kind == ActionKind::fold && program_.sources[action.first_source + s].peer >= 0)
-        action.incoming++;
+      if (program_.sources[action.first_source + s].peer >= 0) action.incoming++;
+    action.to_segment = segments_for(action.to);
     program_.actions.push_back(action);
   }
 

@@ -18,11 +18,13 @@ namespace hcomm::engine {
 
 enum class ActionKind : uint8_t { send, receive, copy, fold };
 
-// What an action reads: a slice of ours, or a message as it comes in.
+// What an action reads: a slice of ours, or a message as it comes in. Every slice has a place in the
+// table of segments that the executor fills once a tile, one entry a chunk.
 struct Source {
-  schedule::Slice slice;  // when not incoming; else the shape of the message
-  int32_t peer = -1;      // incoming from this peer
-  uint32_t message = 0;   // its place among the incoming messages
+  schedule::Slice slice;   // when not incoming; else the shape of the message
+  uint32_t segment = 0;    // of its first chunk
+  int32_t peer = -1;       // incoming from this peer
+  uint32_t message = 0;    // its place among the incoming messages
 };
 
 struct Action {
@@ -32,9 +34,9 @@ struct Action {
   uint32_t first_source = 0, source_count = 0;
   uint32_t first_peer = 0, peer_count = 0;   // of a send
   uint32_t first_message = 0;                // of a send: one outgoing message a peer
-  uint32_t first_segment = 0;                // room for its segments
-  uint32_t incoming = 0;                     // of a fold: how many sources are messages
+  uint32_t incoming = 0;                     // how many sources are messages
   schedule::Slice to;
+  uint32_t to_segment = 0;
 };
 
 struct Program {
