@@ -36,7 +36,7 @@ class Run {
   [[noreturn]] void explain() const;
   uint32_t unfinished(uint32_t rank) const;
   uint32_t awaited_by(uint32_t id) const;
-  uint32_t awaited_by_message(uint32_t message, bool sends) const;
+  uint32_t awaited_by_message(uint32_t id, uint32_t message) const;
 
   const Whole& whole_;
   const uint32_t credits_, tiles_;
@@ -188,28 +188,28 @@ uint32_t Run::awaited_by(uint32_t id) const {
   const uint32_t rank = whole_.rank_of(id);
   for (const uint32_t need : whole_.of(rank).needs_of(whole_.step(id)))
     if (!steps_[whole_.first_step(rank) + need].done) return whole_.first_step(rank) + need;
-  const bool sends = whole_.step(id).kind == StepKind::send;
   for (const uint32_t m : whole_.messages_of(id)) {
-    const uint32_t awaited = awaited_by_message(m, sends);
+    const uint32_t awaited = awaited_by_message(id, m);
     if (awaited != id) return awaited;
   }
   return id;
 }
 
-uint32_t Run::awaited_by_message(uint32_t m, bool sends) const {
+// The same as regards one message of the step; the step itself when that message holds up nothing.
+uint32_t Run::awaited_by_message(uint32_t id, uint32_t m) const {
   const Message& message = whole_.message(m);
-  const uint32_t own = sends ? message.send : message.recv;
+  const bool sends = message.send == id;
   const uint32_t peer = sends ? message.recv : message.send;
-  if (!steps_[own].started) {
-    const bool first = number_of(m) == 0;  // its predecessors were in an earlier tile, all done
-    const Message& before = whole_.message(first ? m : m - 1);
+  if (!steps_[id].started) {
+    if (number_of(m) == 0) return id;  // its predecessors were in an earlier tile, all done
+    const Message& before = whole_.message(m - 1);
     const uint32_t awaited = sends ? before.send : before.recv;
-    return steps_[awaited].started ? own : awaited;
+    return steps_[awaited].started ? id : awaited;
   }
-  const uint32_t own_rank = whole_.rank_of(own), peer_rank = whole_.rank_of(peer);
+  const uint32_t own_rank = whole_.rank_of(id), peer_rank = whole_.rank_of(peer);
   if (tile_[peer_rank] < tile_[own_rank]) return unfinished(peer_rank);
-  const bool peer_passed = tile_[peer_rank] > tile_[own_rank] || steps_[peer].done;
-  return peer_passed || (!sends && steps_[peer].started) ? own : peer;
+  const bool passed = tile_[peer_rank] > tile_[own_rank] || steps_[peer].done;
+  return passed || (!sends && steps_[peer].started) ? id : peer;
 }
 
 }  // namespace

@@ -20,7 +20,6 @@ class Races {
   struct Memory {                                   // indices of steps
     uint32_t writer = kNone, first_reader = kNone;  // readers since the writer: a list
     uint32_t written_at = 0;  // place in the slice that the current step writes
-    uint32_t written_by = kNone;
   };
   struct Reader {
     uint32_t step, next;
@@ -28,7 +27,7 @@ class Races {
 
   void read(uint32_t step, Slice slice);
   void write(uint32_t step, Slice slice);
-  void overlap(uint32_t step, Slice to, Slice from, bool same_place_is_right);
+  void overlap(uint32_t step, Slice from);
   void order(uint32_t earlier, uint32_t later);
   void close();
 
@@ -54,8 +53,8 @@ void Races::check_rank(uint32_t rank) {
     if (reads) read(id - first, step.a);
     if (step.kind == StepKind::reduce) read(id - first, step.b);
     if (writes) write(id - first, step.to);
-    if (reads && writes) overlap(id - first, step.to, step.a, step.kind == StepKind::reduce);
-    if (step.kind == StepKind::reduce) overlap(id - first, step.to, step.b, true);
+    if (reads && writes) overlap(id - first, step.a);
+    if (step.kind == StepKind::reduce) overlap(id - first, step.b);
   }
 }
 
@@ -78,19 +77,22 @@ void Races::write(uint32_t step, Slice slice) {
     if (memory.writer != kNone) order(memory.writer, step);
     for (uint32_t r = memory.first_reader; r != kNone; r = readers_[r].next)
       if (readers_[r].step != step) order(readers_[r].step, step);
-    memory = {.writer = step, .written_at = i, .written_by = step};
+    memory = {.writer = step, .written_at = i};
   }
 }
 
-// Within a step: what it writes may be what it reads at the same place of the slices, no other.
-void Races::overlap(uint32_t step, Slice to, Slice from, bool same_place_is_right) {
+// Within a step: a reduction may write where it reads at the same place of its slices; nothing else
+// may write what it reads.
+void Races::overlap(uint32_t step, Slice from) {
+  const uint32_t step_id = whole_.first_step(rank_) + step;
+  const bool reduces = whole_.step(step_id).kind == StepKind::reduce;
   for (uint32_t i = 0; i < from.count; i++) {
     const uint32_t id = whole_.chunk(rank_, from, i);
     const Memory& memory = memory_[whole_.memory(id)];
-    if (whole_.empty(id) || memory.written_by != step) continue;
-    if (memory.written_at != i || !same_place_is_right)
-      fault("{} reads at chunk {} what it writes at chunk {} of {}",
-            whole_.text(whole_.first_step(rank_) + step), i, memory.written_at, to.count);
+    if (whole_.empty(id) || memory.writer != step) continue;
+    if (memory.written_at != i || !reduces)
+      fault("{} reads at chunk {} of its slice what it writes at chunk {}", whole_.text(step_id), i,
+            memory.written_at);
   }
 }
 

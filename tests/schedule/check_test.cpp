@@ -149,7 +149,7 @@ TEST(Check, RaceIsFoundThoughAMessageHappensToOrderIt) {
 TEST(Check, OverlapWithinAStepIsFound) {
   const Shape shape{.collective = Collective::all_gather, .ranks = 3};
   const auto shifted = [](Builder& b) { b.copy(sub(b.output(0), 0, 2), sub(b.output(0), 1, 2)); };
-  expect_fault(program(shape, shifted), "reads at chunk 0 what it writes at chunk 1");
+  expect_fault(program(shape, shifted), "reads at chunk 0 of its slice what it writes at chunk 1");
   const auto unwritten = [](Builder& b) { b.copy(b.output(0), b.output(1)); };
   expect_fault(program(shape, unwritten), "reads at chunk 0 of its slice what was never written");
 }
