@@ -71,7 +71,7 @@ class Compiler {
       const Step& head = steps_[i];
       if (head.kind != StepKind::reduce || group_[i] != i || head.a.buffer != kScratch) continue;
       int64_t writer = -1;
-      bool alone = true;
+      bool alone = !overlap(head.b, head.a);
       for (uint32_t k = 0; k < steps_.size() && alone; k++) {
         if (steps_[k].kind == StepKind::reduce && steps_[k].to == head.a && k < i) {
           writer = group_[k];
