@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between cores. The C library's memcpy copies 2 KiB and more with `rep movsb`, which crawls
 // where the lines come out of another core's cache (6 times slower than these loops on a Zen 3
-// guest). `copy_bytes` is the one to use on memory that another core has written or read;
-// `copy_streaming` goes past the caches, for lines that a distant core holds: plain stores would
-// first fetch each of them back. Used by transport and engine. Absent: copies with arithmetic
-// (datatype).
+// guest). `copy_near` is the one to use on memory that another core writes or reads; `copy_far`
+// goes past the caches, for lines that a distant core holds: plain stores would first fetch each of
+// them back. Used by transport. Absent: copies with arithmetic (datatype).
 #pragma once
 
 #include <cstddef>
@@ -31,13 +30,13 @@ namespace hcomm {
 
 #if defined(HCOMM_PLAIN_COPY)
 
-inline void copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
+inline void copy_near(std::byte* to, const std::byte* from, size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
-inline void copy_streaming(std::byte* to, const std::byte* from, size_t bytes) {
-  copy_bytes(to, from, bytes);
+inline void copy_far(std::byte* to, const std::byte* from, size_t bytes) {
+  copy_near(to, from, bytes);
 }
-inline void stream_fence() {}
+inline void far_fence() {}
 
 #else
 
@@ -83,7 +82,7 @@ inline CopiedLine load_line(const std::byte* from) {
 }  // namespace detail
 
 // As memcpy (nothing overlaps).
-inline void copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
+inline void copy_near(std::byte* to, const std::byte* from, size_t bytes) {
   for (; bytes >= 64; bytes -= 64, to += 64, from += 64) {
     const detail::CopiedLine line = detail::load_line(from);
     for (int i = 0; i < 4; i++) _mm_storeu_si128(reinterpret_cast<__m128i*>(to) + i, line.part[i]);
@@ -91,9 +90,9 @@ inline void copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
   detail::copy_small(to, from, bytes);
 }
 
-// As memcpy, best with `to` aligned to 64. Tell others with a release store after stream_fence()
+// As memcpy, best with `to` aligned to 64. Tell others with a release store after far_fence()
 // only.
-inline void copy_streaming(std::byte* to, const std::byte* from, size_t bytes) {
+inline void copy_far(std::byte* to, const std::byte* from, size_t bytes) {
   const size_t head = -reinterpret_cast<uintptr_t>(to) % 64;
   if (bytes >= head + 64) {
     detail::copy_small(to, from, head);
@@ -106,11 +105,11 @@ inline void copy_streaming(std::byte* to, const std::byte* from, size_t bytes) {
         _mm_stream_si128(reinterpret_cast<__m128i*>(to) + i, line.part[i]);
     }
   }
-  detail::copy_small(to, from, bytes);
+  copy_near(to, from, bytes);
 }
 
 // A release store does not wait for streaming stores.
-inline void stream_fence() {
+inline void far_fence() {
   _mm_sfence();
 }
 

@@ -16,15 +16,19 @@ Segment piece_at(std::span<const Segment> segments, size_t at) {
 }
 
 void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, size_t at) {
-  while (bytes != 0) {
-    const Segment piece = piece_at(to, at);
-    const size_t part = std::min(piece.bytes, bytes);
-    HCOMM_CHECK(part != 0, "the segments end at byte {}", at);
-    copy_bytes(piece.data, from, part);
+  for (const Segment& each : to) {
+    if (bytes == 0) return;
+    if (at >= each.bytes) {
+      at -= each.bytes;
+      continue;
+    }
+    const size_t part = std::min(each.bytes - at, bytes);
+    copy_near(each.data + at, from, part);
     from += part;
-    at += part;
     bytes -= part;
+    at = 0;
   }
+  HCOMM_CHECK(bytes == 0, "{} bytes more than the segments hold", bytes);
 }
 
 Status Channel::receive(Incoming& message, std::span<const Segment> to) {

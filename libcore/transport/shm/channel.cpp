@@ -64,7 +64,7 @@ ShmWriter::ShmWriter(const ChannelPlace& place, const ShmPeer& peer)
       ring_(place.memory->ring(place.self, place.slot, peer.member)),
       ring_bytes_(place.memory->layout().ring_bytes),
       progress_(place.memory->progress(peer.member, place.slot, place.self)),
-      copy_(copy_bytes),
+      copy_(copy_near),
       far_ticks_(static_cast<uint64_t>(kFarNs * ticks_per_ns())) {}
 
 bool ShmWriter::refresh() {
@@ -137,7 +137,7 @@ void ShmWriter::measure_distance(Line& line) {
   const uint64_t start = ticks();
   line.turn.exchange(turn_of(tail_ - kLines), std::memory_order_acq_rel);  // what is there already
   const bool is_far = ticks_after() - start > far_ticks_;
-  if (is_far == was_far_) copy_ = is_far ? copy_streaming : copy_bytes;
+  if (is_far == was_far_) copy_ = is_far ? copy_far : copy_near;
   was_far_ = is_far;
 }
 
@@ -157,10 +157,10 @@ Status ShmWriter::send_in_line(Outgoing& message) {
   if (line == nullptr) return {};
   line->in_line_bytes = static_cast<uint8_t>(message.bytes);
   if (message.segment_count == 1) {
-    copy_bytes(line->payload, message.segments->data, message.bytes);
+    copy_near(line->payload, message.segments->data, message.bytes);
     message.done = message.bytes;
   } else {
-    gather(message, line->payload, message.bytes, copy_bytes);
+    gather(message, line->payload, message.bytes, copy_near);
   }
   publish(*line, message, Way::in_line);
   message.begun = true;
@@ -178,7 +178,7 @@ Status ShmWriter::send_fragments(Outgoing& message) {
     std::byte* to = free_ring(bytes);
     if (to == nullptr) return {};
     if (fragments_++ % kMeasureEvery < 2) measure_distance(*line);
-    gather(message, to, bytes, bytes >= kStreamFrom ? copy_ : copy_bytes);
+    gather(message, to, bytes, bytes >= kStreamFrom ? copy_ : copy_near);
     publish_fragment(*line, message, Way::bounce, {static_cast<uint64_t>(to - ring_), bytes, 0});
     message.begun = true;
     budget -= std::min(budget, bytes);
@@ -350,7 +350,7 @@ Status ShmReader::receive(Incoming& message, std::span<const Segment> to) {
       pull_into(message, to);
     } else {
       if (to.size() == 1)
-        copy_bytes(to[0].data + message.done, data_ + used_, bytes_ - used_);
+        copy_near(to[0].data + message.done, data_ + used_, bytes_ - used_);
       else
         scatter(data_ + used_, bytes_ - used_, to, message.done);
       advance(message, bytes_ - used_);
