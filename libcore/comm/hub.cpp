@@ -3,7 +3,6 @@
 #include "comm/hub.h"
 
 #include <fcntl.h>
-
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -91,9 +90,18 @@ std::unique_ptr<Hub> Hub::listen_at(Service& service, const Root& root, UniqueFd
   Root mine = root;
   std::vector<UniqueFd> listeners;
   if (listener) {  // a launcher's: it blocks and goes to children, ours must not
+    int listening = 0;
+    socklen_t bytes = sizeof listening;
+    if (::getsockopt(listener.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &bytes) != 0 ||
+        listening == 0)
+      hcomm::fail(
+          Code::invalid_argument,
+          "HCOMM_ROOT_FD={} is no listening socket here; hcc-launch sets it for rank 0 alone: "
+          "unset it, or start this process by hcc-launch",
+          listener.release());
     if (::fcntl(listener.get(), F_SETFL, O_NONBLOCK) != 0 ||
         ::fcntl(listener.get(), F_SETFD, FD_CLOEXEC) != 0)
-      fail_system(errno, "HCOMM_ROOT_FD={}: no open descriptor", listener.get());
+      fail_system(errno, "HCOMM_ROOT_FD={}: fcntl", listener.get());
     listeners.push_back(std::move(listener));
   } else {
     listeners = listen_on_all(mine.addresses, "");

@@ -2,6 +2,7 @@
 // Which launcher started us, from its variables alone; and PMI-1 with a small launcher of our own.
 #include "comm/job.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -192,6 +193,18 @@ TEST(Meet, WithoutASecretTheRootMustBeLoopback) {
   job.secret = "0123456789abcdef";
   EXPECT_EQ(meet(service, Config(), job, meeting, Deadline::after_ms(1000)).text(),
             "192.0.2.1:4711");
+}
+
+TEST(Meet, AnInheritedDescriptorThatIsNoListener) {
+  Service service;
+  const UniqueFd file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  for (const int fd : {file.get(), 999'999}) {
+    Meeting meeting;
+    const Job job{.size = 2, .way = Job::Way::root, .root = "127.0.0.1:4711", .root_fd = fd};
+    const Error error =
+        error_of([&] { (void)meet(service, Config(), job, meeting, Deadline::after_ms(1000)); });
+    expect_names(error, {"HCOMM_ROOT_FD", std::to_string(fd).c_str()});
+  }
 }
 
 // The launcher's socket, as hcc-launch makes it; and one world after the other at one hub.
