@@ -60,7 +60,7 @@ const Plan& Plans::choose(const Call& call) {
                               .root = call.root};
   const policy::Plan chosen =
       policy::choose(inputs_, {.shape = shape, .block_bytes = bytes, .dtype = name(call.type)});
-  for (const std::string& note : chosen.notes) log(LogLevel::warn, "{}", note);
+  for (const std::string& note : chosen.notes) log(LogLevel::info, "{}", note);
   const policy::Candidate& choice = chosen.chosen;
   auto made = std::make_unique<Plan>();
   made->schedule = algorithm::build(*choice.algorithm, shape);
