@@ -14,7 +14,7 @@ std::string number_text(double value) {
   if (size >= 100) return fmt::format("{:.1f}", value);
   if (size >= 10) return fmt::format("{:.2f}", value);
   if (size >= 1) return fmt::format("{:.3f}", value);
-  return fmt::format("{:.4f}", value);
+  return size >= 0.01 ? fmt::format("{:.4f}", value) : fmt::format("{:.6f}", value);
 }
 
 std::string number_text(std::optional<double> value) {

@@ -99,7 +99,7 @@ void describe_how(CLI::App& app, Options& o) {
             [&o](Text text) { o.rules.warmup = cli::parse_number(text, 0, kMost); });
   add_choice(app,
              {"--check", "first|all|off",
-              "verify one operation of each row (default), every batch, none", kGroup},
+              "verify one operation of each row (default), every one, none", kGroup},
              o.check);
   add_switch(
       app, {"--self-test", "", "spoil one byte of a result: the check must fail (exit 1)", kGroup},

@@ -11,7 +11,7 @@ Regimes regimes(const std::vector<Row>& rows) {
   Regimes result;
   double best = 0;
   for (const Row& row : rows) {
-    if (row.bytes <= 4 * kKiB && row.p50_us > 0)
+    if (row.bytes > 0 && row.bytes <= 4 * kKiB && row.p50_us > 0)
       result.latency_us = std::min(result.latency_us.value_or(row.p50_us), row.p50_us);
     best = std::max(best, row.busbw.value_or(0));
     if (row.bytes >= 4 * kMiB && row.busbw)

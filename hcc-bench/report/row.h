@@ -48,7 +48,7 @@ struct Facts {
 
 // A sweep in three numbers, never one average over all sizes.
 struct Regimes {
-  std::optional<double> latency_us;  // the least p50 up to 4 KiB
+  std::optional<double> latency_us;  // the least p50 of 1 B to 4 KiB
   std::optional<size_t> crossover;   // the size from which busbw is at least half of its best
   std::optional<double> busbw;       // the best from 4 MiB on
 };

@@ -18,7 +18,7 @@ std::vector<cli::Column> columns_of(const Style& style) {
   std::vector<cli::Column> columns = {
       {"size", Align::right, 10},  {"n", Align::right, 6},      {"min us", Align::right, 8},
       {"p50 us", Align::right, 9}, {"p99 us", Align::right, 8}, {"cv%", Align::right, 6},
-      {"algbw", Align::right, 7},  {"busbw", Align::right, 7},  {"check", Align::left, 6},
+      {"algbw", Align::right, 8},  {"busbw", Align::right, 8},  {"check", Align::left, 6},
   };
   if (style.timestamps) columns.push_back({"time", Align::left, 27});
   columns.push_back({"algorithm"});
@@ -58,7 +58,7 @@ class TableWriter : public Writer {
     series.operation = series.operation.substr(0, series.operation.find('.'));
     if (!(series == series_) || !titled_) title(series);
     std::vector<std::string> cells = {
-        size_text(row.bytes),
+        row.bytes == 0 && row.series.type.empty() ? "-" : size_text(row.bytes),
         std::to_string(row.n),
         number_text(row.min_us),
         fmt::format("{}{}", row.settled ? "" : "~", number_text(row.p50_us)),
@@ -97,7 +97,7 @@ class TableWriter : public Writer {
 
  private:
   void note(const std::string& text) {
-    sink_.write(look_ == Look::plain ? fmt::format("# {}\n", text) : fmt::format("{}\n\n", text));
+    sink_.write(look_ == Look::plain ? fmt::format("# {}\n", text) : fmt::format("\n{}\n", text));
   }
 
   void title(const Series& series) {

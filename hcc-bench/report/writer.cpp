@@ -19,8 +19,9 @@ using cli::Json;
 
 constexpr int kSchemaVersion = 1;
 
-std::string_view text_of(Checked checked) {
-  return checked == Checked::no ? "-" : checked == Checked::ok ? "ok" : "wrong";
+Json checked_json(Checked checked) {
+  if (checked == Checked::no) return nullptr;
+  return checked == Checked::ok ? "ok" : "wrong";
 }
 
 Json ending_json(const Ending& ending) {
@@ -162,7 +163,7 @@ Json row_json(const Row& row, const Style& style) {
                {"settled", row.settled},
                {"algbw_gb_per_s", cli::or_null(row.algbw)},
                {"busbw_gb_per_s", cli::or_null(row.busbw)},
-               {"check", text_of(row.checked)},
+               {"check", checked_json(row.checked)},
                {"wrong_elements", row.wrong},
                {"algorithm", text(row.algorithm)}};
   if (style.timestamps) json["time"] = text(row.time);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// hcc: the umbrella command.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/options.h"
+
+int main(int argc, char** argv) {
+  using namespace hcomm::cli;
+  const auto commands = make_commands();
+  const auto app = make_hcc(commands);
+  if (const auto code = parse(*app, argc, argv)) return *code;
+  const int code = guarded("hcc", [&] {
+    for (const auto& command : commands)
+      if (app->got_subcommand(std::string(command->name()))) return command->run();
+    fmt::print("{}", help_text(*app));
+    return static_cast<int>(kDone);
+  });
+  return std::fflush(stdout) == 0 || code != kDone ? code : kCannotRun;
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "base/error.h"
+#include "hcc-bench/report/baseline.h"
+#include "hcc-bench/report/writer.h"
+
+namespace hcomm::bench {
+namespace {
+
+using cli::Json;
+
+class Scratch {
+ public:
+  Scratch() {
+    char name[] = "/tmp/hcc-bench-test-XXXXXX";
+    ::close(mkstemp(name));
+    path = name;
+  }
+  ~Scratch() { unlink(path.c_str()); }
+  std::string text() const {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  std::string path;
+};
+
+Row sample_row(size_t bytes = 1024, double p50_us = 10) {
+  Row row;
+  row.series = {"allreduce", "float32", "sum", "", "out", 8};
+  row.bytes = row.requested = bytes;
+  row.n = 100;
+  row.p50_us = row.min_us = p50_us;
+  row.algbw = static_cast<double>(bytes) / p50_us / 1e3;
+  row.busbw = *row.algbw * 1.75;
+  row.checked = Checked::ok;
+  for (int i = 0; i < 100; i++) row.times_us.push_back(p50_us + 0.01 * (i % 10));
+  return row;
+}
+
+const std::string kOdd = "quote\" comma, line\nbreak \x1b[31m \xff tail";
+
+std::string written(std::string_view format, const std::vector<Row>& rows, bool end) {
+  Scratch scratch;
+  Sink sink(scratch.path);
+  const auto writer = make_writer(format, sink, Style{});
+  Facts facts;
+  facts.hosts_text = kOdd;
+  facts.environment = {"HCOMM_NAME=" + kOdd};
+  writer->begin(facts);
+  for (const Row& row : rows) writer->row(row);
+  writer->series_end(rows);
+  if (end) writer->end({0, true, ""});
+  return scratch.text();
+}
+
+TEST(Writers, JsonIsValidWithOddStringsAndNumbers) {
+  Row odd = sample_row();
+  odd.algorithm = kOdd;
+  odd.cv = std::numeric_limits<double>::quiet_NaN();
+  const Json json = Json::parse(written("json", {sample_row(), odd}, true));
+  EXPECT_EQ(json["schema"], "hcc-bench");
+  EXPECT_EQ(json["version"], 1);
+  ASSERT_EQ(json["rows"].size(), 2u);
+  EXPECT_EQ(json["rows"][0]["bytes"], 1024);
+  EXPECT_TRUE(json["rows"][0]["p99_us"].is_null());
+  EXPECT_TRUE(json["rows"][0]["root"].is_null());
+  EXPECT_TRUE(json["rows"][1]["cv"].is_null());
+  EXPECT_EQ(json["end"]["complete"], true);
+  EXPECT_EQ(Json::parse(written("json", {}, true))["rows"].size(), 0u);
+}
+
+TEST(Writers, NdjsonIsValidAtEveryLine) {
+  Row odd = sample_row();
+  odd.algorithm = kOdd;
+  std::stringstream lines(written("ndjson", {sample_row(), odd}, false));  // cut short
+  int count = 0;
+  for (std::string line; std::getline(lines, line); count++)
+    EXPECT_TRUE(Json::accept(line)) << line;
+  EXPECT_EQ(count, 3);
+}
+
+TEST(Writers, CsvQuotesAndKeepsItsColumns) {
+  Row odd = sample_row();
+  odd.algorithm = "a,\"b\"";
+  const std::string text = written("csv", {odd}, true);
+  EXPECT_NE(text.find("\"a,\"\"b\"\"\""), std::string::npos) << text;
+  const std::string head = text.substr(0, text.find('\n'));
+  EXPECT_NE(head.find("operation,dtype,redop,root,place,ranks,bytes"), std::string::npos);
+}
+
+TEST(Writers, TablesHaveNoEscapes) {
+  Row odd = sample_row();
+  odd.algorithm = kOdd;
+  for (const char* format : {"table", "md"}) {
+    const std::string text = written(format, {odd}, true);
+    EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+    EXPECT_NE(text.find("1KiB"), std::string::npos);
+  }
+}
+
+TEST(Writers, AFullDiskIsToldNotIgnored) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
+  Sink sink("/dev/full");
+  EXPECT_THROW(sink.write("x"), Error);
+  EXPECT_THROW(Sink("/nonexistent/x"), Error);
+}
+
+TEST(Regimes, NeverOneAverage) {
+  std::vector<Row> rows;
+  for (size_t bytes = 1024; bytes <= size_t{1} << 24; bytes *= 4)
+    rows.push_back(sample_row(bytes, 10 + static_cast<double>(bytes) / 1e4));
+  const Regimes r = regimes(rows);
+  ASSERT_TRUE(r.latency_us && r.crossover && r.busbw);
+  EXPECT_NEAR(*r.latency_us, 10.1, 0.1);
+  EXPECT_EQ(*r.crossover, size_t{1} << 18);  // 262144 B in 36 us: 12.7 of 17.4 GB/s
+  EXPECT_GT(*r.busbw, 17);
+  EXPECT_FALSE(regimes({}).latency_us);
+}
+
+// The gate against a synthetic base.
+TEST(Baseline, FindsWhatIsSlower) {
+  Scratch scratch;
+  save_rows(scratch.path, Facts{}, {sample_row(1024, 10), sample_row(2048, 20)});
+  const Baseline base(scratch.path);
+  EXPECT_FALSE(base.compare(sample_row(1024, 10.2), 0.05));
+  const auto slower = base.compare(sample_row(1024, 11), 0.05);
+  ASSERT_TRUE(slower);
+  EXPECT_NEAR(slower->ratio, 1.1, 1e-9);
+  EXPECT_LT(slower->probability, 0.01);
+  const auto faster = base.compare(sample_row(2048, 10), 0.05);
+  ASSERT_TRUE(faster);
+  EXPECT_LT(faster->ratio, 1);
+  EXPECT_FALSE(base.has(sample_row(4096)));
+  EXPECT_NE(changes_text({*slower}).find("+10.0 %"), std::string::npos);
+  EXPECT_EQ(changes_text({}), "");
+}
+
+TEST(Baseline, ChanceIsNoRegression) {
+  Scratch scratch;
+  Row noisy = sample_row();
+  noisy.times_us = {5, 20, 9, 14, 10};
+  save_rows(scratch.path, Facts{}, {noisy});
+  Row now = sample_row(1024, 10.8);
+  now.times_us = {6, 19, 11, 10.8, 13};
+  EXPECT_FALSE(Baseline(scratch.path).compare(now, 0.05));
+}
+
+TEST(Baseline, RefusesWhatItDidNotWrite) {
+  Scratch scratch;
+  for (const char* text : {"", "{}", "{\"rows\":[{}]}", "not json"}) {
+    std::ofstream(scratch.path) << text;
+    EXPECT_THROW(Baseline{scratch.path}, Error) << text;
+  }
+  EXPECT_THROW(Baseline{"/nonexistent/base.json"}, Error);
+}
+
+}  // namespace
+}  // namespace hcomm::bench
