@@ -231,25 +231,24 @@ template <typename Kernel>
 }
 
 template <typename Kernel>
-HCOMM_INLINE void run(Kernel kernel, void* to, size_t count, Store store) {
-  const size_t bytes = count * Kernel::CodecType::kElementBytes;
+HCOMM_INLINE void run(Kernel kernel, void* to, size_t bytes, Store store) {
   if (store == Store::streaming)
     run_streaming(kernel, static_cast<char*>(to), bytes);
   else
     run_cached(kernel, static_cast<char*>(to), 0, bytes);
 }
 
-// What the table points to.
+// What the table points to. Where elements of several sizes share a codec, theirs is given.
 
-template <typename Codec, typename Operator>
+template <typename Codec, typename Operator, size_t kElementBytes = Codec::kElementBytes>
 void fold_two(void* to, const void* a, const void* b, size_t count, Store store) {
   run(TwoInputs<Codec, Operator>{static_cast<const char*>(a), static_cast<const char*>(b)}, to,
-      count, store);
+      count * kElementBytes, store);
 }
 
-template <typename Codec, typename Operator>
+template <typename Codec, typename Operator, size_t kElementBytes = Codec::kElementBytes>
 void fold_many(void* to, const void* const* inputs, size_t input_count, size_t count, Store store) {
-  run(ManyInputs<Codec, Operator>{inputs, input_count}, to, count, store);
+  run(ManyInputs<Codec, Operator>{inputs, input_count}, to, count * kElementBytes, store);
 }
 
 template <typename Codec>
@@ -257,7 +256,7 @@ void divide_floats(void* to, const void* from, size_t count, unsigned divisor) {
   using Computed = typename Codec::Computed;
   WithConstant<Codec, Quotient> kernel{static_cast<const char*>(from), {}};
   for (auto& part : kernel.constant.v) part = splat(static_cast<Computed>(divisor));
-  run(kernel, to, count, Store::cached);
+  run_cached(kernel, static_cast<char*>(to), 0, count * Codec::kElementBytes);
 }
 
 template <typename T>
@@ -275,8 +274,9 @@ void scale_all(void* to, const void* from, const void* scalar, size_t count) {
   char repeated[kVectorBytes];
   for (size_t at = 0; at < kVectorBytes; at += Codec::kElementBytes)
     __builtin_memcpy(repeated + at, scalar, Codec::kElementBytes);
-  run(WithConstant<Codec, Product>{static_cast<const char*>(from), Codec::decode(load(repeated))},
-      to, count, Store::cached);
+  run_cached(
+      WithConstant<Codec, Product>{static_cast<const char*>(from), Codec::decode(load(repeated))},
+      static_cast<char*>(to), 0, count * Codec::kElementBytes);
 }
 
 void stream_copy(void* to, const void* from, size_t bytes) {
@@ -285,10 +285,11 @@ void stream_copy(void* to, const void* from, size_t bytes) {
 
 // The table.
 
-template <typename Codec, typename Operator>
+template <typename Codec, typename Operator, size_t kElementBytes = Codec::kElementBytes>
 constexpr void add_fold(KernelTable& table, Type type, Op op) {
-  table.fold_two[static_cast<size_t>(type)][static_cast<size_t>(op)] = fold_two<Codec, Operator>;
-  table.fold_many[static_cast<size_t>(type)][static_cast<size_t>(op)] = fold_many<Codec, Operator>;
+  const auto row = static_cast<size_t>(type), column = static_cast<size_t>(op);
+  table.fold_two[row][column] = fold_two<Codec, Operator, kElementBytes>;
+  table.fold_many[row][column] = fold_many<Codec, Operator, kElementBytes>;
 }
 
 constexpr Op kSums[] = {Op::sum, Op::avg, Op::premul_sum};
@@ -300,16 +301,17 @@ constexpr void add_arithmetic(KernelTable& table, Type type) {
   table.scale[static_cast<size_t>(type)] = scale_all<Codec>;
 }
 
-// Signs matter to min, max and division only; all else wraps as unsigned.
+// Signs matter to min, max and division only: all else wraps as unsigned. To bit operators all
+// integers are bytes.
 template <typename T>
 constexpr void add_integer(KernelTable& table, Type type) {
   using Wrapping = IntegerCodec<std::make_unsigned_t<T>>;
   add_arithmetic<Wrapping>(table, type);
   add_fold<IntegerCodec<T>, Max>(table, type, Op::max);
   add_fold<IntegerCodec<T>, Min>(table, type, Op::min);
-  add_fold<Wrapping, And>(table, type, Op::band);
-  add_fold<Wrapping, Or>(table, type, Op::bor);
-  add_fold<Wrapping, Xor>(table, type, Op::bxor);
+  add_fold<IntegerCodec<uint8_t>, And, sizeof(T)>(table, type, Op::band);
+  add_fold<IntegerCodec<uint8_t>, Or, sizeof(T)>(table, type, Op::bor);
+  add_fold<IntegerCodec<uint8_t>, Xor, sizeof(T)>(table, type, Op::bxor);
   table.divide[static_cast<size_t>(type)] = divide_integers<T>;
 }
 

@@ -278,9 +278,9 @@ void check_averages(Type type) {
   for (int i = 0; i < 200; i++)
     all_ranks.push_back(2 + static_cast<unsigned>(random()) % (1u << i % 32));
   for (const unsigned ranks : all_ranks) {
-    for (T multiple = 1; multiple < 4; multiple++) {  // around the steps of the quotient
-      values[100] = static_cast<T>(multiple * static_cast<T>(ranks));
-      values[101] = static_cast<T>(values[100] - 1);
+    for (uint64_t multiple = 1; multiple < 4; multiple++) {  // around the steps of the quotient
+      values[100 + multiple] = static_cast<T>(multiple * ranks);
+      values[110 + multiple] = static_cast<T>(multiple * ranks - 1);
     }
     std::vector<T> result(values.size());
     finish_avg(type, result.data(), values.data(), values.size(), ranks);
