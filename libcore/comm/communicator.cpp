@@ -174,12 +174,16 @@ void Communicator::record(const Plan& plan, const Call& call) {
 }
 
 Code Communicator::end() {
-  if (record_ == nullptr) [[unlikely]] return fault().code;  // refused: broken before it began
+  if (record_ == nullptr) [[unlikely]] {  // refused: broken before it began
+    failed_operations_ = true;
+    return fault().code;
+  }
   const bool well = executor_.done() && !executor_.failed();
   trace::Recorder::end(*record_, well ? trace::OpState::done : trace::OpState::failed);
   record_ = nullptr;
   if (told_waiting_) membership_.recorder->area().waiting_peer.store(-1, std::memory_order_relaxed);
   if (well) [[likely]] return Code::ok;
+  failed_operations_ = true;
   if (executor_.failed()) explain_failed_step();
   return fault().code;
 }

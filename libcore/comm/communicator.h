@@ -139,6 +139,7 @@ class Communicator final : public engine::Party {
   uint64_t sequence_ = 0;
   trace::OpRecord* record_ = nullptr;
   bool finished_ = false, reported_stall_ = false, told_waiting_ = false;
+  bool failed_operations_ = false;  // any of them, ever
 
   std::atomic<uint64_t> next_ticket_{0}, serving_{0};
   std::atomic<uint32_t> queued_{0};

@@ -169,7 +169,8 @@ Code Communicator::finalize() {
   const uint64_t ticket = take_ticket();
   enter(ticket);
   leave();
-  return broken() ? fault().code : Code::ok;
+  // A peer that left after our last operation took nothing from us.
+  return failed_operations_ ? fault().code : Code::ok;
 }
 
 }  // namespace hcomm::comm

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "algorithm/algorithm.h"
-#include "tests/collective/exercise.h"
+#include "collective/exercise.h"
 
 namespace hcomm::test {
 namespace {

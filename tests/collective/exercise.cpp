@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/collective/exercise.h"
+#include "collective/exercise.h"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 
 #include "datatype/types.h"
 #include "schedule/schedule.h"
-#include "tests/collective/world.h"
+#include "collective/world.h"
 
 namespace hcomm::test {
 

@@ -4,7 +4,7 @@
 // sanitizers every type and every operator at least once with each rank count.
 #include <cstdio>
 
-#include "tests/collective/exercise.h"
+#include "collective/exercise.h"
 
 namespace hcomm::test {
 namespace {

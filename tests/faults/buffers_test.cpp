@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-#include "tests/collective/exercise.h"
+#include "collective/exercise.h"
 
 namespace hcomm::test {
 namespace {

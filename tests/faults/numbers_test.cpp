@@ -9,7 +9,7 @@
 
 #include "algorithm/algorithm.h"
 #include "datatype/kernels.h"
-#include "tests/collective/exercise.h"
+#include "collective/exercise.h"
 
 namespace hcomm::test {
 namespace {

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reported faults of shared memory and of reading other processes, as small cases.
+#include <dirent.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <random>
+#include <string>
+
+#include "process/processes.h"
+
+namespace hcomm::test {
+namespace {
+
+using Codes = std::vector<int>;
+
+// A /dev/shm of this process's own. False where namespaces are not allowed.
+bool private_dev_shm(const char* options) {
+  return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("none", "/dev/shm", "tmpfs", 0, options) == 0;
+}
+
+size_t entries(const char* path) {
+  size_t count = 0;
+  DIR* folder = opendir(path);
+  while (const dirent* entry = readdir(folder)) count += entry->d_name[0] != '.';
+  closedir(folder);
+  return count;
+}
+
+#define NEEDS_NAMESPACES()                                                                   \
+  if (run_processes(1, [](const Process&) { _exit(private_dev_shm("size=1m") ? 0 : 1); }) != \
+      Codes{0})                                                                              \
+  GTEST_SKIP() << "mount namespaces are not allowed here"
+
+TEST(SharedMemory, SHM_01_ASmallDevShmIsEnough) {
+  NEEDS_NAMESPACES();
+  EXPECT_EQ(run_processes(4, [](const Process& self) {
+    self.expect(private_dev_shm("size=1m"), "a private /dev/shm");
+    hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
+    config.transports = "shm";
+    hcommComm_t comm = self.join(&config);
+    self.sum(comm, 4 << 20);
+    self.expect(entries("/dev/shm") == 0, "nothing in /dev/shm");
+    self.check(hcommCommDestroy(comm), "destroy");
+  }), (Codes{0, 0, 0, 0}));
+}
+
+// Nothing of ours lives in a session folder: with every one of them tiny it works all the same.
+TEST(SharedMemory, SHM_03_NoFolderIsNeeded) {
+  NEEDS_NAMESPACES();
+  EXPECT_EQ(run_processes(8, [](const Process& self) {
+    self.expect(private_dev_shm("size=256k"), "a private /dev/shm");
+    self.expect(mount("none", "/tmp", "tmpfs", 0, "size=256k") == 0, "a private /tmp");
+    self.expect(mount("none", "/run", "tmpfs", 0, "size=256k") == 0, "a private /run");
+    hcommComm_t comm = self.join();
+    self.sum(comm, 100000);
+    self.expect(entries("/tmp") + entries("/run") + entries("/dev/shm") == 0, "no file");
+    self.check(hcommCommDestroy(comm), "destroy");
+  }), Codes(8, 0));
+}
+
+// One rank, or all, die in the middle: survivors get an error, nothing is left, the next job starts.
+TEST(SharedMemory, SHM_05_KillsLeaveNothing) {
+  const unsigned seed = 20261130;
+  std::printf("seed %u\n", seed);
+  std::mt19937 random(seed);
+  const size_t before = entries("/dev/shm");
+  for (int round = 0; round < 6; round++) {
+    Job job;
+    job.start(3, [](const Process& self) {
+      hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
+      config.transports = "shm";
+      hcommComm_t comm = self.join(&config);
+      std::vector<float> in(1 << 20, 1.0f), out(1 << 20);
+      self.shared().arrived.fetch_add(1);
+      for (;;)
+        if (hcommAllReduce(in.data(), out.data(), in.size(), hcommFloat32, hcommSum, comm,
+                           nullptr) == hcommRemoteError)
+          _exit(7);
+    });
+    while (job.shared().arrived.load() < 3) sched_yield();
+    usleep(static_cast<useconds_t>(random() % 5000));  // a random moment, not an order of events
+    const bool all = round % 2 == 1;
+    for (int rank = 0; rank < 3; rank++)
+      if (all || rank == 1) kill(job.pid(rank), SIGKILL);
+    EXPECT_EQ(job.wait(), all ? Codes(3, 137) : (Codes{7, 137, 7}));
+  }
+  EXPECT_EQ(entries("/dev/shm"), before);
+}
+
+TEST(SharedMemory, SHM_09_SeparateMountNamespacesWorkTogether) {
+  NEEDS_NAMESPACES();
+  EXPECT_EQ(run_processes(2, [](const Process& self) {
+    self.expect(private_dev_shm("size=1m"), "a /dev/shm of its own each");
+    hcommComm_t comm = self.join();
+    self.sum(comm, 100000);
+    self.check(hcommCommDestroy(comm), "destroy");
+  }), (Codes{0, 0}));
+}
+
+// process_vm_readv and process_vm_writev fail with EPERM from now on, as in many containers.
+void forbid_reading_others() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{sizeof program / sizeof program[0], program};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+TEST(Pull, CMA_01_WithoutPermissionItGoesThroughSharedMemory) {
+  for (const char* pull : {"on", "auto"})
+    EXPECT_EQ(run_processes(2, [&](const Process& self) {
+      setenv("HCOMM_SHM_PULL", pull, 1);
+      forbid_reading_others();
+      hcommComm_t comm = self.join();
+      self.sum(comm, 2 << 20);
+      self.check(hcommCommDestroy(comm), "destroy");
+    }), (Codes{0, 0})) << pull;
+}
+
+// Rank 1 cannot be read (as under yama's ptrace scope); rank 0 can.
+TEST(Pull, CMA_03_OneUnreadableProcess) {
+  for (const char* pull : {"on", "auto"})
+    EXPECT_EQ(run_processes(2, [&](const Process& self) {
+      setenv("HCOMM_SHM_PULL", pull, 1);
+      if (self.rank() == 1) {
+        self.expect(setgid(65534) == 0 && setuid(65534) == 0, "another user");
+        prctl(PR_SET_DUMPABLE, 0);
+      } else {
+        self.expect(setgid(65534) == 0 && setuid(65534) == 0, "another user");
+      }
+      hcommComm_t comm = self.join();
+      std::vector<char> data(4 << 20, static_cast<char>(self.rank() + 1));
+      for (int from = 0; from < 2; from++) {
+        if (self.rank() == from)
+          self.check(hcommSend(data.data(), data.size(), hcommInt8, 1 - from, comm, nullptr),
+                     "send", comm);
+        else
+          self.check(hcommRecv(data.data(), data.size(), hcommInt8, from, comm, nullptr), "recv",
+                     comm);
+      }
+      for (const char byte : data) self.expect(byte == 1, "all bytes");
+      self.check(hcommCommDestroy(comm), "destroy");
+    }), (Codes{0, 0})) << pull;
+}
+
+TEST(SharedMemory, SHM_07_HugePagesThatAreNotThere) {
+  EXPECT_EQ(run_processes(2, [](const Process& self) {
+    setenv("HCOMM_HUGEPAGES", "auto", 1);
+    hcommComm_t comm = self.join();
+    self.sum(comm, 1 << 20);
+    void* memory = nullptr;
+    self.check(hcommMemAlloc(&memory, 8 << 20, nullptr), "memory");
+    std::memset(memory, 1, 8 << 20);
+    self.check(hcommMemFree(memory), "free");
+    self.check(hcommCommDestroy(comm), "destroy");
+  }), (Codes{0, 0}));
+}
+
+}  // namespace
+}  // namespace hcomm::test
