@@ -49,7 +49,9 @@ Plans::Found Plans::find_slow(const Call& call, Memo& memo) {
 }
 
 const Plan& Plans::choose(const Call& call) {
-  const uint64_t bytes = bucket_of(known_elements(call, ranks_) * size_of(call.type));
+  // Rules speak of exact sizes.
+  const uint64_t exact = known_elements(call, ranks_) * size_of(call.type);
+  const uint64_t bytes = inputs_.rules.rules.empty() ? bucket_of(exact) : exact;
   const std::array<uint64_t, 6> key{static_cast<uint64_t>(call.collective), call.varied,
                                     call.in_place, call.root, bytes,
                                     static_cast<uint64_t>(call.type)};
