@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense float32 matrices and the one product that training needs. Values, rows one after the other.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace train {
+
+// Somebody's floats, seen as rows x columns. A transposed view has columns that lie apart.
+struct View {
+  const float* data = nullptr;
+  size_t rows = 0, columns = 0;
+  size_t row_stride = 0, column_stride = 1;
+
+  View transposed() const { return {data, columns, rows, column_stride, row_stride}; }
+};
+
+struct Matrix {
+  Matrix() = default;
+  Matrix(size_t row_count, size_t column_count)
+      : rows(row_count), columns(column_count), values(row_count * column_count) {}
+  View view() const { return {values.data(), rows, columns, columns}; }
+  std::span<float> row(size_t index) { return {values.data() + index * columns, columns}; }
+  std::span<const float> row(size_t index) const {
+    return {values.data() + index * columns, columns};
+  }
+
+  size_t rows = 0, columns = 0;
+  std::vector<float> values;
+};
+
+// out = a b. The columns of b must lie side by side. The order of the additions is fixed, so equal
+// inputs give equal bits.
+void multiply(const View& a, const View& b, float* out);
+
+}  // namespace train

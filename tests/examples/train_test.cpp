@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The training example: ranks share the work and reach the same network; deterministic runs give
+// the same bits; what is wrong is said.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "support/shell.h"
+
+namespace hcomm {
+namespace {
+
+using test::Ran;
+
+Ran train(int ranks, const std::string& options) {
+  return test::shell(fmt::format("'{}' -n {} '{}' {}", HCC_LAUNCH, ranks, TRAIN, options));
+}
+
+std::string last_word(const std::string& text, const std::string& after) {
+  const size_t at = text.rfind(after);
+  if (at == std::string::npos) return "";
+  std::istringstream words(text.substr(at + after.size()));
+  std::string word;
+  words >> word;
+  return word;
+}
+
+// Loss and accuracy of the epoch.
+std::pair<double, double> result(const Ran& ran, int epoch) {
+  double number = 0, loss = 0, accuracy = 0;
+  std::istringstream lines(ran.output);
+  for (std::string line; std::getline(lines, line);)
+    if (std::istringstream(line) >> number >> loss >> accuracy && number == epoch)
+      return {loss, accuracy};
+  ADD_FAILURE() << "no epoch " << epoch << " in\n" << ran.output;
+  return {};
+}
+
+TEST(Train, RanksReachTheSameAccuracy) {
+  const std::string options = "--epochs 1 --limit 3000 --batch 64";
+  const Ran alone = train(1, options);
+  ASSERT_EQ(alone.code, 0) << alone.output;
+  const auto [loss, accuracy] = result(alone, 1);
+  EXPECT_GT(accuracy, 65);
+  for (const int ranks : {2, 3}) {
+    const Ran shared = train(ranks, options);
+    ASSERT_EQ(shared.code, 0) << shared.output;
+    EXPECT_NEAR(result(shared, 1).first, loss, 0.01) << ranks << " ranks";
+    EXPECT_NEAR(result(shared, 1).second, accuracy, 0.5) << ranks << " ranks";
+  }
+}
+
+TEST(Train, DeterministicRunsGiveTheSameBits) {
+  const std::string options = "--epochs 1 --limit 500 --deterministic";
+  const Ran first = train(2, options), second = train(2, options);
+  ASSERT_EQ(first.code, 0) << first.output;
+  const std::string hash = last_word(first.output, "weights ");
+  EXPECT_EQ(hash.size(), 16U) << first.output;
+  EXPECT_EQ(last_word(second.output, "weights "), hash);
+  EXPECT_NE(last_word(train(2, options + " --seed 2").output, "weights "), hash);
+}
+
+TEST(Train, MoreRanksThanImagesOfABatch) {
+  const Ran ran = train(3, "--epochs 1 --limit 10 --batch 2");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
+TEST(Train, SaysWhatIsMissing) {
+  const Ran ran = train(1, "--data /nonexistent");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(
+      ran.says("/nonexistent/train-images-idx3-ubyte.gz cannot be opened; install the "
+               "package dataset-fashion-mnist"))
+      << ran.output;
+}
+
+TEST(Train, DamagedDataIsSaid) {
+  const test::TemporaryFolder folder;
+  folder.write("train-images-idx3-ubyte.gz", "not gzip, not IDX");
+  folder.write("train-labels-idx1-ubyte.gz", "");
+  const Ran ran = train(1, "--data " + folder.path().string());
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(ran.says("train-images-idx3-ubyte.gz is not an IDX file")) << ran.output;
+}
+
+TEST(Train, RefusesOptionsThatItDoesNotKnow) {
+  EXPECT_EQ(train(1, "--bogus").code, 2);
+  EXPECT_EQ(train(1, "--epochs 0").code, 2);
+  EXPECT_EQ(train(1, "--help").code, 0);
+}
+
+}  // namespace
+}  // namespace hcomm
