@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// quickstart.sh and test.sh as a fresh machine meets them. The real runs are CI's; here the tools
+// that they call are small scripts that log their arguments and do what they are told to.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "policy/rules.h"
+#include "support/shell.h"
+
+namespace hcomm {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Ran;
+
+// A tree with the scripts and a PATH with the tools. What is installed stands in the file
+// `installed`, a name a line; what was called, in `log`.
+class Machine {
+ public:
+  explicit Machine(const std::string& installed) {
+    fs::create_directories(folder_.path() / "tree/etc");
+    for (const char* name : {"quickstart.sh", "test.sh", "packages.sh"})
+      fs::copy_file(fs::path(SOURCE_DIRECTORY) / "etc" / name, folder_.path() / "tree/etc" / name);
+    folder_.write("installed", installed);
+    folder_.write("log", "");
+    add_tool("dpkg-query",
+             "for last; do :; done\n"
+             "grep -qx \"$last\" \"$ROOT/installed\" && echo installed");
+    add_tool("apt-get", "for word; do echo \"$word\"; done >> \"$ROOT/installed\"");
+    add_tool("sudo", "\"$@\"");
+    for (const char* name : {"cmake", "ctest"}) add_tool(name, "true");
+    folder_.write_program("tree/build/release/bin/hcc-launch", tool("hcc-launch", "true"));
+    folder_.write_program("tree/build/release/bin/hcc-bench", "#!/bin/sh\n");
+  }
+
+  void add_tool(const std::string& name, const std::string& body) {
+    folder_.write_program("tools/" + name, tool(name, body));
+  }
+  void break_launcher() {
+    folder_.write_program("tree/build/release/bin/hcc-launch", tool("hcc-launch", "exit 3"));
+  }
+  Ran run(const std::string& script) const {
+    return test::shell(fmt::format(
+        "unset CTEST_PARALLEL_LEVEL; export ROOT={0}; PATH={0}/tools:$PATH {0}/tree/etc/{1}",
+        folder_.path().string(), script));
+  }
+  std::string log() const { return test::file_text(folder_.path() / "log"); }
+  size_t count(const std::string& text) const {
+    size_t found = 0;
+    const std::string all = log();
+    for (size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) found++;
+    return found;
+  }
+
+ private:
+  static std::string tool(const std::string& name, const std::string& body) {
+    return fmt::format("#!/bin/sh\necho \"{} ${{HCOMM_TRANSPORT-}} $*\" >> \"$ROOT/log\"\n{}\n",
+                       name, body);
+  }
+  test::TemporaryFolder folder_;
+};
+
+std::string everything() {
+  const Ran list = test::shell(
+      fmt::format("script=list; . {}/etc/packages.sh; printf '%s\\n' $packages $optional_packages",
+                  SOURCE_DIRECTORY));
+  EXPECT_EQ(list.code, 0);
+  return list.output;
+}
+
+size_t lines_of(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(Quickstart, InstallsBuildsAndRunsBothJobs) {
+  Machine machine("");
+  const Ran ran = machine.run("quickstart.sh");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_EQ(machine.count("apt-get  update"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("apt-get  install"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("hcc-launch shm -n 8"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("--sizes 1K:1G"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("hcc-launch tcp -n 8"), 1U) << machine.log();
+
+  const Ran again = machine.run("quickstart.sh --ranks 2 --sizes 1K:2K");
+  EXPECT_EQ(again.code, 0) << again.output;
+  EXPECT_EQ(machine.count("apt-get"), 2U) << "nothing is installed twice\n" << machine.log();
+  EXPECT_EQ(machine.count("--sizes 1K:2K"), 2U) << machine.log();
+}
+
+TEST(Quickstart, NoInstallNamesWhatIsMissing) {
+  std::string most = everything();
+  most.erase(most.find("libfmt-dev\n"), std::string("libfmt-dev\n").size());
+  Machine machine(most);
+  const Ran ran = machine.run("quickstart.sh --no-install");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.output, "quickstart: missing packages: libfmt-dev\n");
+  EXPECT_EQ(machine.count("apt-get"), 0U);
+  EXPECT_EQ(machine.count("cmake"), 0U);
+}
+
+TEST(Quickstart, NoInstallGoesOnWhenNothingIsMissing) {
+  Machine machine(everything());
+  EXPECT_EQ(machine.run("quickstart.sh --no-install").code, 0);
+}
+
+TEST(Quickstart, FailsWithOneLine) {
+  Machine broken_apt("");
+  broken_apt.add_tool("apt-get", "exit 100");
+  Ran ran = broken_apt.run("quickstart.sh");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(ran.says("quickstart: apt-get update failed")) << ran.output;
+
+  Machine broken_build(everything());
+  broken_build.add_tool("cmake", "echo 'x.cpp:1: error'; exit 1");
+  ran = broken_build.run("quickstart.sh");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(ran.says("x.cpp:1: error")) << ran.output;
+  EXPECT_TRUE(ran.says("quickstart: the build failed")) << ran.output;
+
+  Machine broken_job(everything());
+  broken_job.break_launcher();
+  ran = broken_job.run("quickstart.sh");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(ran.says("the job over shm failed (exit code 3)")) << ran.output;
+}
+
+TEST(Scripts, RefuseWhatTheyDoNotKnow) {
+  Machine machine(everything());
+  for (const char* script : {"quickstart.sh", "test.sh"}) {
+    EXPECT_EQ(machine.run(std::string(script) + " --bogus").code, 2) << script;
+    EXPECT_EQ(machine.run(std::string(script) + " --help").code, 0) << script;
+  }
+  EXPECT_EQ(machine.run("test.sh --preset").code, 2);
+  EXPECT_EQ(machine.count("apt-get"), 0U);
+}
+
+TEST(TestScript, RunsPresetsInTurnAndStopsAtTheFirstFailure) {
+  Machine machine(everything());
+  EXPECT_EQ(machine.run("test.sh --preset asan --preset release").code, 0);
+  EXPECT_EQ(machine.count("ctest  --test-dir build/asan"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("ctest  --test-dir build/release"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("--label-exclude ^long$"), 2U) << machine.log();
+
+  Machine failing(everything());
+  failing.add_tool("ctest", "echo '50% tests passed'; exit 8");
+  const Ran ran = failing.run("test.sh --preset asan --preset release");
+  EXPECT_EQ(ran.code, 8);
+  EXPECT_TRUE(ran.output.ends_with("50% tests passed\n")) << ran.output;
+  EXPECT_EQ(failing.count("ctest"), 1U) << failing.log();
+}
+
+TEST(TestScript, LongAndOnly) {
+  Machine machine(everything());
+  EXPECT_EQ(machine.run("test.sh --long --only Ring").code, 0);
+  EXPECT_EQ(machine.count("--label-exclude"), 0U) << machine.log();
+  EXPECT_EQ(machine.count("--tests-regex Ring"), 1U) << machine.log();
+}
+
+TEST(TestScript, SaysWhichOptionalPackagesAreAbsent) {
+  std::string most = everything();
+  most.erase(most.find("mpich\n"), std::string("mpich\n").size());
+  Machine machine(most);
+  const Ran ran = machine.run("test.sh");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_TRUE(ran.says("say so: mpich")) << ran.output;
+  EXPECT_EQ(machine.count("apt-get"), 0U);
+  EXPECT_LT(lines_of(ran.output), 8U) << ran.output;
+}
+
+TEST(PolicyExample, IsRead) {
+  const policy::Rules rules =
+      policy::load_rules(std::string(SOURCE_DIRECTORY) + "/etc/policy.conf");
+  EXPECT_EQ(rules.rules.size(), 2U);
+}
+
+}  // namespace
+}  // namespace hcomm
