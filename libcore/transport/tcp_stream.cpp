@@ -71,6 +71,14 @@ void TcpStream::begin_send(Outgoing& message) {
   std::memcpy(prefix_ + pad, &head, kHead);
   prefix_at_ = 0;
   prefix_end_ = static_cast<uint32_t>(pad + kHead);
+  if (message.bytes > kInline) return;
+  for (; message.at < message.segment_count; message.at++) {
+    const Segment& segment = message.segments[message.at];
+    message.done += segment.bytes;
+    HCOMM_CHECK(message.done <= message.bytes, "segments hold more than {} bytes", message.bytes);
+    if (segment.bytes > 0) std::memcpy(prefix_ + prefix_end_, segment.data, segment.bytes);
+    prefix_end_ += static_cast<uint32_t>(segment.bytes);
+  }
 }
 
 int TcpStream::gather(const Outgoing& message, iovec* to, size_t& bytes) {
@@ -117,7 +125,10 @@ Status TcpStream::send(Outgoing& message) {
     call.msg_iov = pieces;
     call.msg_iovlen = static_cast<size_t>(gather(message, pieces, bytes));
     HCOMM_CHECK(bytes > 0, "segments hold less than {} bytes", message.bytes);
-    const ssize_t moved = ::sendmsg(fd_.get(), &call, MSG_NOSIGNAL | MSG_DONTWAIT);
+    constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    const ssize_t moved = call.msg_iovlen == 1
+                              ? ::send(fd_.get(), pieces[0].iov_base, bytes, kFlags)
+                              : ::sendmsg(fd_.get(), &call, kFlags);
     if (moved < 0 && errno == EINTR) continue;
     if (moved < 0 && !again(errno)) return fail_errno("send", errno);
     if (moved > 0) sent(message, static_cast<size_t>(moved));
@@ -132,15 +143,16 @@ Status TcpStream::send(Outgoing& message) {
 
 // ---- receiving
 
-void TcpStream::reserve(size_t bytes) {
+Status TcpStream::reserve(size_t bytes) {
   const size_t wanted = bytes > kSmallBuffer ? kLargeBuffer : kSmallBuffer;
-  if (capacity_ >= wanted) return;
+  if (capacity_ >= wanted) return {};
   std::unique_ptr<std::byte, Free> larger(
       static_cast<std::byte*>(std::aligned_alloc(kAlign, wanted)));
-  HCOMM_CHECK(larger != nullptr, "no memory for a buffer of {} bytes", wanted);
+  if (!larger) return fail_errno("allocate a buffer for reading ahead", ENOMEM);
   if (available() > 0) std::memcpy(larger.get() + head_, buffer_.get() + head_, available());
   buffer_ = std::move(larger);
   capacity_ = wanted;
+  return {};
 }
 
 void TcpStream::consume(size_t bytes) {
@@ -210,7 +222,7 @@ Status TcpStream::peek(Incoming& message, View& view) {
   view = {};
   if (!failed_.ok()) return failed_;
   wants_read_ = false;
-  reserve(message.bytes);
+  if (Status status = reserve(message.bytes); !status.ok()) return status;
   if (Status status = begin_receive(message, capacity_); !status.ok()) return status;
   const size_t rest = message.bytes - message.done;
   const size_t least = std::min(kAlign, rest);
@@ -276,7 +288,7 @@ Status TcpStream::read_into(Incoming& message, std::span<const Segment> to) {
 Status TcpStream::receive(Incoming& message, std::span<const Segment> to) {
   if (!failed_.ok()) return failed_;
   wants_read_ = false;
-  reserve(0);
+  if (Status status = reserve(0); !status.ok()) return status;
   const bool large = message.bytes >= kDirect;
   if (Status status = begin_receive(message, large ? 0 : capacity_); !status.ok()) return status;
   if (message.begun) deliver(message, to);

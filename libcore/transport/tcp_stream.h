@@ -54,7 +54,7 @@ class TcpStream {
   Status begin_receive(Incoming& message, size_t read_ahead);
   Status parse(Incoming& message);
   Status fill(size_t limit);
-  void reserve(size_t bytes);
+  Status reserve(size_t bytes);
   void consume(size_t bytes);
   void deliver(Incoming& message, std::span<const Segment> to);
   Status read_into(Incoming& message, std::span<const Segment> to);
@@ -66,8 +66,10 @@ class TcpStream {
   Status failed_;
   std::string error_;
 
-  // sending: the zeros and the head of the message under way
-  alignas(16) std::byte prefix_[96];
+  // sending: the zeros and the head of the message under way, and all of it when it is small, so
+  // that it is one piece for the kernel
+  static constexpr size_t kInline = 256;
+  alignas(16) std::byte prefix_[96 + kInline];
   uint32_t prefix_at_ = 0, prefix_end_ = 0;
   uint64_t sent_bytes_ = 0, sent_messages_ = 0;
 
