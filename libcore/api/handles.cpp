@@ -13,8 +13,9 @@ namespace {
 
 thread_local std::string t_last_text;
 
-// The process's one Runtime. Never deleted: other threads may still be in it at exit; hubs are ended
-// in order by the exit handler, so that ranks that still run do not take our exit for a death.
+// The process's one Runtime. Never deleted: other threads may still be in it at exit; hubs are
+// ended in order by the exit handler, so that ranks that still run do not take our exit for a
+// death.
 std::mutex g_mutex;
 comm::Runtime* g_runtime = nullptr;
 

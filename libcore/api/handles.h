@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the opaque handles of hcomm.h are, and how every entry point runs: arguments are checked, an
-// exception becomes a result and a text, a handle of another process is refused. The only place that
-// catches exceptions. Private to api/.
+// exception becomes a result and a text, a handle of another process is refused. The only place
+// that catches exceptions. Private to api/.
 #pragma once
 
 #include <atomic>

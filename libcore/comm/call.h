@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of the C API, checked and normalised: what api hands to a communicator. Value; arrays are
-// the caller's, or an asynchronous task's copies.
+// One call of the C API, checked and normalised: what api hands to a communicator. Value; arrays
+// are the caller's, or an asynchronous task's copies.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways into a communicator: by a unique id, by the job that started the process, or all ranks in
-// this process. Each ends in a Membership that a Communicator is made of. Called by api.
+// The ways into a communicator: by a unique id, by the job that started the process, or all ranks
+// in this process. Each ends in a Membership that a Communicator is made of. Called by api.
 #pragma once
 
 #include <memory>

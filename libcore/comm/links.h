@@ -39,7 +39,8 @@ class Links final : public engine::Links {
 };
 
 // The transports that HCOMM_TRANSPORT (or the config) admits and that work here. Throws
-// Error(invalid_argument) for an unknown name, Error(unavailable) with each reason when none is left.
+// Error(invalid_argument) for an unknown name, Error(unavailable) with each reason when none is
+// left.
 std::vector<const transport::Transport*> admitted_transports(const Config& config);
 
 }  // namespace hcomm::comm

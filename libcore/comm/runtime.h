@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process has once: its settings, its service thread, its shareable memory, its recorder, and
-// the hubs of the communicators whose rendezvous it serves. Made by the C API at first use, lives to
-// the end of the process; a forked child makes its own.
+// What a process has once: its settings, its service thread, its shareable memory, its recorder,
+// and the hubs of the communicators whose rendezvous it serves. Made by the C API at first use,
+// lives to the end of the process; a forked child makes its own.
 #pragma once
 
 #include <list>

@@ -114,7 +114,8 @@ void Communicator::connect() {
   machine.node = places.node;
   machine.cores_of_node = *std::min_element(places.cores_of.begin(), places.cores_of.end());
   calibrate(machine, *links_, {membership_.id, rank(), &control(), deadline, patience_.crowded});
-  plans_ = std::make_unique<Plans>(policy::inputs_from(config_, std::move(machine)), rank(), ranks());
+  policy::Inputs inputs = policy::inputs_from(config_, std::move(machine));
+  plans_ = std::make_unique<Plans>(std::move(inputs), rank(), ranks());
   agree_on_choice(deadline);
 }
 

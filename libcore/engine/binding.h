@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binding: a program's chunks in the memory of one call. A table of buffers (input, output, then one
-// a send or receive of a group), each made of blocks, and the arithmetic from (slice, tile) to
+// Binding: a program's chunks in the memory of one call. A table of buffers (input, output, then
+// one a send or receive of a group), each made of blocks, and the arithmetic from (slice, tile) to
 // segments. Value, rebound for every call; no allocation once warm.
 #pragma once
 
@@ -21,8 +21,8 @@ struct Range {
   size_t first = 0, count = 0;
 };
 
-// Part `part` of `parts` of `length` elements: edges at multiples of 16 elements where parts are long
-// enough, so that kernels and cache lines are not split. Pure: the same on all ranks.
+// Part `part` of `parts` of `length` elements: edges at multiples of 16 elements where parts are
+// long enough, so that kernels and cache lines are not split. Pure: the same on all ranks.
 inline Range part_range(size_t length, uint32_t part, uint32_t parts) {
   if (parts == 1) return {0, length};
   const auto edge = [&](uint32_t index) {

@@ -264,8 +264,8 @@ bool Executor::run_receive(Slot& slot, const Action& action, bool& moved) {
   return true;
 }
 
-// Folds what all incoming messages have, piece by piece. Chunks of the sources and of the target have
-// equal lengths, pairwise, so one offset serves for all.
+// Folds what all incoming messages have, piece by piece. Chunks of the sources and of the target
+// have equal lengths, pairwise, so one offset serves for all.
 bool Executor::run_fold(Slot& slot, uint32_t index, bool& moved) {
   const Action& action = operation_.program->actions[index];
   size_t& progress = slot.progress[index];  // bytes of the target
@@ -282,7 +282,7 @@ bool Executor::run_fold(Slot& slot, uint32_t index, bool& moved) {
     }
     chunk_start += bytes;
   }
-  if (chunk_start == 0) fold_ready(slot, action, 0, moved);  // empty messages have heads all the same
+  if (chunk_start == 0) fold_ready(slot, action, 0, moved);  // empty messages have heads too
   const Source* sources = operation_.program->sources.data() + action.first_source;
   for (uint32_t i = 0; i < action.source_count; i++)
     if (sources[i].peer >= 0 && !slot.incoming[sources[i].message].complete()) return false;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The executor runs one operation of one rank: its program once a tile, `window` tiles at a time,
-// each in a window slot with channels, scratch and counters of its own. advance() never waits, never
-// throws and never allocates once a plan has run: it moves what can be moved. Waiting is drive.h's.
-// Owned by a communicator and reused for each of its operations; used by one thread at a time.
+// each in a window slot with channels, scratch and counters of its own. advance() never waits,
+// never throws and never allocates once a plan has run: it moves what can be moved. Waiting is
+// drive.h's. Owned by a communicator and reused for each of its operations; used by one thread at a
+// time.
 //
 //   bind() --> advance()* --> done() | failed()
 #pragma once

@@ -64,8 +64,8 @@ class Compiler {
     }
   }
 
-  // A run that makes a scratch which only the head of another run reads is the beginning of that run
-  // (in place, the fold of the ranks before ours): one fold, one rounding.
+  // A run that makes a scratch which only the head of another run reads is the beginning of that
+  // run (in place, the fold of the ranks before ours): one fold, one rounding.
   void join_heads() {
     for (uint32_t i = 0; i < steps_.size(); i++) {
       const Step& head = steps_[i];

@@ -18,8 +18,8 @@ namespace hcomm::engine {
 
 enum class ActionKind : uint8_t { send, receive, copy, fold };
 
-// What an action reads: a slice of ours, or a message as it comes in. Every slice has a place in the
-// table of segments that the executor fills once a tile, one entry a chunk.
+// What an action reads: a slice of ours, or a message as it comes in. Every slice has a place in
+// the table of segments that the executor fills once a tile, one entry a chunk.
 struct Source {
   schedule::Slice slice;   // when not incoming; else the shape of the message
   uint32_t segment = 0;    // of its first chunk

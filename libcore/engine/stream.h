@@ -16,8 +16,8 @@
 
 namespace hcomm::engine {
 
-// Recorded anew each time; done until recorded first. Shared by the handle and the streams that will
-// complete it or wait for it, hence the shared_ptr.
+// Recorded anew each time; done until recorded first. Shared by the handle and the streams that
+// will complete it or wait for it, hence the shared_ptr.
 class Event {
  public:
   void expect();   // recorded: not done until complete()

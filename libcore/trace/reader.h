@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reading end of the recorder: a snapshot of a rank's area as plain values, taken while the rank
-// runs or after it has died. Used by hcc-launch's failure report.
+// The reading end of the recorder: a snapshot of a rank's area as plain values, taken while the
+// rank runs or after it has died. Used by hcc-launch's failure report.
 #pragma once
 
 #include <cstddef>

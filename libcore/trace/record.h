@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorder's memory: what every rank leaves behind for tools (hcc-launch's report, later hcc-top
-// and hcc-diag). Fixed layout, written by one rank, readable by anybody at any time, also after the
-// rank has died: hcc-launch holds the memory (a memfd, HCOMM_RECORDER_FD). One area a rank of the job,
-// of a fixed size; an area has a head, counters a peer, and a ring of operation records, one cache
-// line each. Lock-free: a record's `sequence` is written last.
+// The recorder's memory: what every rank leaves behind for tools (hcc-launch's report, later
+// hcc-top and hcc-diag). Fixed layout, written by one rank, readable by anybody at any time, also
+// after the rank has died: hcc-launch holds the memory (a memfd, HCOMM_RECORDER_FD). One area a
+// rank of the job, of a fixed size; an area has a head, counters a peer, and a ring of operation
+// records, one cache line each. Lock-free: a record's `sequence` is written last.
 #pragma once
 
 #include <atomic>

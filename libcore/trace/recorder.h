@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The writing end of the recorder, one a process; always on. An operation costs two reads of the
-// cycle counter and the stores of one cache line. Without a launcher the memory is the process's own.
+// cycle counter and the stores of one cache line. Without a launcher the memory is the process's
+// own.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transport contract, whole. A transport moves messages between the ranks of one communicator
-// over channels. A channel joins two ranks in one window slot: an ordered, reliable, flow-controlled
-// stream of messages in each direction. Channels are independent: a full or idle one never holds up
-// another. Only the engine calls channels; it drives them by calling again: nothing here blocks,
-// nothing throws, nothing allocates once a channel is warm.
+// over channels. A channel joins two ranks in one window slot: an ordered, reliable,
+// flow-controlled stream of messages in each direction. Channels are independent: a full or idle
+// one never holds up another. Only the engine calls channels; it drives them by calling again:
+// nothing here blocks, nothing throws, nothing allocates once a channel is warm.
 //
-// How the bytes travel (inline in a line, through a bounce ring, mapped, pulled, over a socket) is the
-// sender's choice, told in the message, never known to schedules. Abilities are data (Reach).
+// How the bytes travel (inline in a line, through a bounce ring, mapped, pulled, over a socket) is
+// the sender's choice, told in the message, never known to schedules. Abilities are data (Reach).
 //
 // Set-up may throw Error. Owned by the communicator: Transport (a constant of the program) opens an
 // Endpoint, the Endpoint owns its channels. Absent: matching, collectives, waiting, retries.
@@ -33,9 +33,10 @@ namespace hcomm::transport {
 
 inline constexpr uint32_t kMaxSlots = 8;  // window slots of a communicator
 
-// What both ends of a message must agree on: which operation of the communicator, and that they mean
-// the same by it (hash of collective, type, count, operator, root, plan). The length is compared
-// too. A difference is Status invalid_usage; the engine then asks the control tree who is wrong.
+// What both ends of a message must agree on: which operation of the communicator, and that they
+// mean the same by it (hash of collective, type, count, operator, root, plan). The length is
+// compared too. A difference is Status invalid_usage; the engine then asks the control tree who is
+// wrong.
 struct Label {
   uint32_t sequence = 0, signature = 0;
   bool operator==(const Label&) const = default;
@@ -51,8 +52,8 @@ Segment piece_at(std::span<const Segment> segments, size_t at);
 // Copies `bytes` to where they belong, from byte `at` of the message on.
 void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, size_t at);
 
-// A message being sent; owned by the engine, must stay put until complete. Segments are the bytes in
-// order; empty messages have none. Empty segments are allowed.
+// A message being sent; owned by the engine, must stay put until complete. Segments are the bytes
+// in order; empty messages have none. Empty segments are allowed.
 struct Outgoing {
   Label label;
   const Segment* segments = nullptr;
@@ -90,9 +91,9 @@ class Channel {
  public:
   virtual ~Channel() = default;
 
-  // Moves the message as far as it goes now. One message at a time: the next may begin when this one
-  // is fully handed over (done == bytes && begun), even if not yet complete (a mapped buffer that
-  // the peer still reads): then call send again with it, in any order, until complete.
+  // Moves the message as far as it goes now. One message at a time: the next may begin when this
+  // one is fully handed over (done == bytes && begun), even if not yet complete (a mapped buffer
+  // that the peer still reads): then call send again with it, in any order, until complete.
   virtual Status send(Outgoing& message) = 0;
 
   // The next bytes of the message where they lie, empty when there are none now. Never more than
@@ -129,9 +130,9 @@ class Endpoint {
   virtual Channel& channel(uint32_t peer, uint32_t slot) = 0;
 
   // To sleep: `prepare_sleep` promises that from now on whatever moves a channel of this endpoint
-  // makes one of the descriptors that it appends readable/writable, and returns false when something
-  // has moved already. After the wait, `after_sleep`. The engine polls for at most `cap_ms` (it may
-  // be lowered where a wake-up cannot be promised).
+  // makes one of the descriptors that it appends readable/writable, and returns false when
+  // something has moved already. After the wait, `after_sleep`. The engine polls for at most
+  // `cap_ms` (it may be lowered where a wake-up cannot be promised).
   virtual bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) = 0;
   virtual void after_sleep() = 0;
 

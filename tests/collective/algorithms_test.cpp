@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every algorithm of the table, forced by a rule, over every transport: right results, with tiles and
-// windows that cut the message at odd places; all ranks hold the same bits; deterministic mode holds
-// its promise.
+// Every algorithm of the table, forced by a rule, over every transport: right results, with tiles
+// and windows that cut the message at odd places; all ranks hold the same bits; deterministic mode
+// holds its promise.
 #include <mutex>
 
 #include "algorithm/algorithm.h"

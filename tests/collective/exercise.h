@@ -24,8 +24,8 @@ struct Exercise {
   std::string text() const;
 };
 
-// Calls and checks; what is wrong becomes a finding of the rank. The bytes of its output (the same on
-// all ranks where the collective says so) are appended to `output` when that is not null.
+// Calls and checks; what is wrong becomes a finding of the rank. The bytes of its output (the same
+// on all ranks where the collective says so) are appended to `output` when that is not null.
 void perform(const Rank& self, const Exercise& exercise, std::string* output = nullptr);
 
 }  // namespace hcomm::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: what is fused and what is not, and that fusing never makes ranks wait for one another in
-// a circle: the programs of all ranks are run by a small simulator in which a send is done only when
-// its receiver has taken the message, for every algorithm, in place or not.
+// Programs: what is fused and what is not, and that fusing never makes ranks wait for one another
+// in a circle: the programs of all ranks are run by a small simulator in which a send is done only
+// when its receiver has taken the message, for every algorithm, in place or not.
 #include "engine/program.h"
 
 #include <gtest/gtest.h>

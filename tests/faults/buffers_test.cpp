@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults that users reported against other libraries, as small cases: zero lengths, bounds, aliases.
-// Each test bears the identifier of its case.
+// Faults that users reported against other libraries, as small cases: zero lengths, bounds,
+// aliases. Each test bears the identifier of its case.
 #include <sys/mman.h>
 #include <unistd.h>
 

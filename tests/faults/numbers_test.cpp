@@ -216,7 +216,8 @@ TEST(Determinism, DET_01_TheSameBitsOnEveryPath) {
   }
 }
 
-// Ranks that work in place beside ranks that do not, types that round: every rank has the same bits.
+// Ranks that work in place beside ranks that do not, types that round: every rank has the same
+// bits.
 TEST(Determinism, DET_03_AllRanksHoldTheSameBits) {
   for (const algorithm::Algorithm& each : algorithm::all()) {
     if (each.collective != Collective::all_reduce) continue;

@@ -23,7 +23,8 @@ using Codes = std::vector<int>;
 
 // A /dev/shm of this process's own. False where namespaces are not allowed.
 bool private_dev_shm(const char* options) {
-  return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+  return unshare(CLONE_NEWNS) == 0 &&
+         mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("none", "/dev/shm", "tmpfs", 0, options) == 0;
 }
 
@@ -67,7 +68,8 @@ TEST(SharedMemory, SHM_03_NoFolderIsNeeded) {
   }), Codes(8, 0));
 }
 
-// One rank, or all, die in the middle: survivors get an error, nothing is left, the next job starts.
+// One rank, or all, die in the middle: survivors get an error, nothing is left, the next job
+// starts.
 TEST(SharedMemory, SHM_05_KillsLeaveNothing) {
   const unsigned seed = 20261130;
   std::printf("seed %u\n", seed);
