@@ -35,8 +35,9 @@ collective=allreduce, ranks=8, size<4KiB -> algorithm=direct   # small
 
 [path_rule]
 match size>=1MB -> algorithm=ring, tile=2MiB, priority=10
-match	size>1,dtype!=int8 -> algorithm=chain
-# the end, without a new line)",
+match)"
+                                  "\tsize>1,dtype!=int8 -> algorithm=chain\n"
+                                  "# the end, without a new line",
                                   "policy.conf");
   ASSERT_EQ(rules.rules.size(), 4u);
   const Rule& small = rules.rules[0];
