@@ -345,6 +345,14 @@ std::string Communicator::member_text(uint32_t peer) const {
   return fmt::format("rank {} (host {}, pid {})", peer, member.host, member.pid);
 }
 
-std::string Communicator::explain(const Call& call) { return plans_->explain(call); }
+std::string Communicator::explain(const Call& call) {
+  std::string text = plans_->explain(call), ways;
+  for (uint32_t peer = 0; peer < ranks(); peer++) {
+    const std::string way(links_->transport_of(peer));
+    if (peer == rank() || ways.find(way) != std::string::npos) continue;
+    ways += (ways.empty() ? " " : "+") + way;
+  }
+  return text + ways;
+}
 
 }  // namespace hcomm::comm

@@ -288,12 +288,13 @@ struct InterfaceFilter {
 
 struct Candidate {
   size_t pattern;  // that asked for it by name: the order in which the user wrote them
-  int kind;        // 0 ordinary, 1 bridge, 2 link-local, 3 loopback
+  int kind;        // 0 ordinary, 1 bridge, 2 link-local, 3 no carrier, 4 loopback
   SocketAddress address;
 };
 
 int kind_of(const Interface& interface) {
-  if (interface.loopback || interface.address.is_loopback()) return 3;
+  if (interface.loopback || interface.address.is_loopback()) return 4;
+  if (!interface.carrier) return 3;
   if (interface.address.is_link_local()) return 2;
   return interface.bridge ? 1 : 0;
 }
@@ -319,9 +320,10 @@ std::vector<Interface> interfaces() {
     const int family = at->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     const socklen_t bytes = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    const bool up = (at->ifa_flags & IFF_UP) != 0 && (at->ifa_flags & IFF_RUNNING) != 0;
-    result.push_back({at->ifa_name, SocketAddress(at->ifa_addr, bytes), up,
-                      (at->ifa_flags & IFF_LOOPBACK) != 0, is_bridge_name(at->ifa_name)});
+    // A link that has just come up may be told so up to a second later: it is a last resort till then.
+    result.push_back({at->ifa_name, SocketAddress(at->ifa_addr, bytes),
+                      (at->ifa_flags & IFF_UP) != 0, (at->ifa_flags & IFF_LOOPBACK) != 0,
+                      is_bridge_name(at->ifa_name), (at->ifa_flags & IFF_RUNNING) != 0});
   }
   freeifaddrs(list);
   return result;
