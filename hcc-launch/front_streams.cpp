@@ -42,12 +42,9 @@ void Front::read_signals() {
       agent_.reap();
       continue;
     }
-    // What the terminal told us it told the keeper too, who passes it on.
-    if (info.ssi_code == SI_KERNEL) continue;
-    const bool from_keeper =
-        info.ssi_code == SI_QUEUE && info.ssi_pid == static_cast<uint32_t>(guard_.keeper);
-    on_signal(signo, from_keeper && info.ssi_int != 0 ? Agent::Reach::except_foreground
-                                                      : Agent::Reach::every);
+    // What the terminal sends, the rank that shares our process group has already.
+    on_signal(signo,
+              info.ssi_code == SI_KERNEL ? Agent::Reach::except_foreground : Agent::Reach::every);
   }
 }
 
@@ -62,7 +59,10 @@ void Front::on_stop_signal(int signo, Agent::Reach reach) {
   const int64_t now = now_ns();
   if (now - std::exchange(last_stop_ns_[signo], now) < kSameSignalNs) return;
   if (signo == SIGINT) interrupts_++;
-  if (agent_.living() == 0) abandon_output_ = true;
+  if (agent_.living() == 0) {  // what is left is output that nobody takes
+    abandon_output_ = true;
+    for (const Stream stream : kStreams) agent_.close_output(stream);
+  }
   verdict_.job_ends(Cause::user_signal, signo);
   agent_.signal_ranks(signo, reach);
   agent_.signal_ranks(SIGCONT, Agent::Reach::every);

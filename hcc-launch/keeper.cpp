@@ -66,10 +66,8 @@ int keep(pid_t agent, const Guard& guard) {
     siginfo_t info{};
     const int signo = sigwaitinfo(&guard.handled, &info);
     if (signo < 0 || signo == SIGCHLD) continue;
-    // From the terminal, the ranks of our process group have it already.
-    sigval detail{};
-    detail.sival_int = info.si_code == SI_KERNEL;
-    sigqueue(agent, signo, detail);
+    // What the terminal sends goes to its whole foreground group, so to the agent as well.
+    if (info.si_code != SI_KERNEL) kill(agent, signo);
     if (signo == SIGTSTP) raise(SIGSTOP);
   }
 }
@@ -79,7 +77,6 @@ int keep(pid_t agent, const Guard& guard) {
 int run_guarded(char* process_name, const std::function<int(const Guard&)>& work) {
   Guard guard;
   block_signals(guard);
-  guard.keeper = getpid();
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail_system(errno, "make a pipe between the two processes");
   const UniqueFd mine(ends[1]);

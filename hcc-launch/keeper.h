@@ -12,7 +12,6 @@ namespace hcomm::launch {
 
 struct Guard {
   int keeper_fd = -1;       // hangs up when the keeper is gone
-  pid_t keeper = -1;        // whose signals are to be obeyed
   sigset_t handled;         // signals that the keeper passes on, blocked; and SIGCHLD
   sigset_t inherited_mask;  // for the ranks
 };

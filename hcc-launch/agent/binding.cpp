@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -18,6 +19,24 @@ namespace {
 
 constexpr size_t kWordBits = sizeof(unsigned long) * CHAR_BIT;
 constexpr uint32_t kMaxCore = 1 << 16;
+
+// hwloc 2.9 aborts the process where a container shows an empty folder of NUMA nodes.
+bool topology_hidden() {
+  std::error_code error;
+  const std::filesystem::directory_iterator nodes("/sys/devices/system/node", error), end;
+  if (error) return false;
+  return std::none_of(nodes, end, [](const auto& entry) {
+    return entry.path().filename().string().starts_with("node");
+  });
+}
+
+// Each core by itself, all of one node.
+std::vector<Cores> units_without_topology(Unit unit, const Cores& allowed) {
+  if (unit == Unit::numa) return {allowed};
+  std::vector<Cores> units;
+  for (const uint32_t core : allowed) units.push_back({core});
+  return units;
+}
 
 struct TopologyEnd {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
@@ -60,6 +79,7 @@ std::vector<unsigned long> mask_of(const Cores& cores) {
 }
 
 std::vector<Cores> units_of(Unit unit, const Cores& allowed) {
+  if (topology_hidden()) return units_without_topology(unit, allowed);
   const Topology topology = load_topology();
   const hwloc_obj_type_t type = unit == Unit::core ? HWLOC_OBJ_CORE : HWLOC_OBJ_NUMANODE;
   std::vector<Cores> units;
@@ -73,13 +93,8 @@ std::vector<Cores> units_of(Unit unit, const Cores& allowed) {
     placed.insert(placed.end(), cores.begin(), cores.end());
     units.push_back(std::move(cores));
   }
-  // Where the topology is hidden or lacks these cores, each is a unit (of one node) by itself.
   std::sort(placed.begin(), placed.end());
-  if (placed == allowed) return units;
-  if (unit == Unit::numa) return {allowed};
-  units.clear();
-  for (const uint32_t core : allowed) units.push_back({core});
-  return units;
+  return placed == allowed ? units : units_without_topology(unit, allowed);
 }
 
 std::vector<Cores> divide(const std::vector<Cores>& units, uint32_t ranks) {

@@ -137,13 +137,24 @@ TEST(LaunchEnv, RanksGetTheirPlaceInTheJob) {
   EXPECT_EQ(count_of(result.out, "HCOMM_ROOT_FD="), 1);
 }
 
+// Those that whoever started the tests left open pass through the launcher too.
+int inherited_descriptors() {
+  int count = 0;
+  for (int fd = 3; fd < 1024; fd++) {
+    const int flags = fcntl(fd, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) count++;
+  }
+  return count;
+}
+
 TEST(LaunchEnv, OnlyTheHandedOutDescriptorsAreInherited) {
+  const int before = inherited_descriptors();
   const Result result = launch({"-n", "2", probe(), "descriptors"});
   for (const std::string rank : {"0:", "1:"}) {
     const size_t at = result.out.find(rank);
     ASSERT_NE(at, std::string::npos);
     const std::string line = result.out.substr(at, result.out.find('\n', at) - at);
-    EXPECT_EQ(count_of(line, " "), rank == "0:" ? 2 : 1) << line;
+    EXPECT_EQ(count_of(line, " "), before + (rank == "0:" ? 2 : 1)) << line;
   }
 }
 
@@ -152,7 +163,7 @@ TEST(LaunchEnv, ProgramsFoldersAndWraps) {
   Result result =
       launch({"-n", "1", "--wdir", folder, "pwd", ":", "-n", "2", "--wdir", "/", "pwd"});
   EXPECT_EQ(count_of(result.out, folder + "\n"), 1) << result.out;
-  EXPECT_EQ(count_of(result.out, "/\n"), 3 - 0) << result.out;
+  EXPECT_EQ(count_of(result.out, "/\n"), 2) << result.out;
   EXPECT_NE(launch({"--wdir", "/no/such", "true"}).code, 0);
   result = launch(
       {"-n", "2", "--label", "rank", "--wrap", "1=env 'A=b c'", "sh", "-c", "echo $A$HCOMM_RANK"});

@@ -180,7 +180,9 @@ bool Launch::wait_for(std::string_view text, int times) {
   return true;
 }
 
-void Launch::signal(int signo) const { signal_process(pid_, signo); }
+void Launch::signal(int signo) const {
+  signal_process(pid_, signo);
+}
 
 Result Launch::finish(double limit_s) {
   if (pid_ < 0) start();
