@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <string>
@@ -40,6 +42,15 @@ size_t meminfo(std::string_view name) {
   return value;
 }
 
+// Not executable, as hardened systems demand (vm.memfd_noexec); Linux before 6.3 does not know it.
+int make_memfd(unsigned flags) {
+  constexpr unsigned kNoExecSeal = 8;
+  flags |= MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int fd = memfd_create("hcomm", flags | kNoExecSeal);
+  if (fd >= 0 || errno != EINVAL) return fd;
+  return memfd_create("hcomm", flags);
+}
+
 [[noreturn]] void refuse(int error, std::string_view purpose, size_t bytes, bool huge) {
   const std::string reason = std::generic_category().message(error);
   if (huge)
@@ -71,9 +82,13 @@ SharedPages make_shared_pages(std::string_view purpose, size_t bytes, Switch hug
   if (bytes > SIZE_MAX / 4) refuse(ENOMEM, purpose, bytes, huge);
   const size_t mapped_bytes = round_up(bytes, page_bytes);
 
+  // Beyond this limit ftruncate does not fail, it kills.
+  rlimit file_bytes{};
+  if (::getrlimit(RLIMIT_FSIZE, &file_bytes) == 0 && mapped_bytes > file_bytes.rlim_cur)
+    refuse(EFBIG, purpose, bytes, huge);
+
   SharedPages pages;
-  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB : 0);
-  pages.fd.reset(memfd_create("hcomm", flags));
+  pages.fd.reset(make_memfd(huge ? MFD_HUGETLB : 0));
   if (!pages.fd) refuse(errno, purpose, bytes, huge);
   if (::ftruncate(pages.fd.get(), static_cast<off_t>(mapped_bytes)) != 0)
     refuse(errno, purpose, bytes, huge);

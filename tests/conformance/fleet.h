@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -65,7 +66,10 @@ struct Sending {
   std::vector<Segment> segments;
   Outgoing message;
 
-  Sending(Label label, std::span<std::byte> bytes) : Sending(label, std::vector{whole(bytes)}) {}
+  Sending(Label label, std::span<std::byte> bytes, std::optional<Exported> exported = {})
+      : Sending(label, std::vector{whole(bytes)}) {
+    message.exported = exported;
+  }
   Sending(Label label, std::vector<Segment> parts) : segments(std::move(parts)) {
     message.label = label;
     for (const Segment& each : segments) message.bytes += each.bytes;

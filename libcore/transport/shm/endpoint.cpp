@@ -2,7 +2,6 @@
 // Shared memory between the ranks of a node: the transport and its endpoint, which owns the group,
 // the channels, and the doorbell by which peers end its sleep.
 #include <linux/membarrier.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -176,9 +175,12 @@ class ShmTransport final : public Transport {
  public:
   std::string_view name() const override { return "shm"; }
   std::string probe(const Config&) const override {
-    const UniqueFd fd(memfd_create("hcomm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (!fd) return fmt::format("memfd_create: {}", std::generic_category().message(errno));
-    return "";
+    try {
+      make_shared_pages("shared memory", 1, Switch::off);
+      return "";
+    } catch (const Error& error) {
+      return error.text();
+    }
   }
   std::unique_ptr<Endpoint> open(const Place& place) const override {
     return std::make_unique<ShmEndpoint>(place);
