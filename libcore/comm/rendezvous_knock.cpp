@@ -74,11 +74,9 @@ class Knocker {
       if (door.phase != Door::Phase::idle || now < door.next_ns) continue;
       door.since_ns = now;
       door.reader = FrameReader();
-      try {
-        door.fd = transport::start_connect(door.address);
-      } catch (const Error& error) {
-        if (error.code() == Code::system && errno == EMFILE) throw;
-        shut(door, error.text());
+      door.fd = transport::start_connect(door.address);
+      if (!door.fd) {
+        unreached(door, errno);
         continue;
       }
       door.phase = Door::Phase::connecting;
@@ -119,15 +117,20 @@ class Knocker {
     return ready != polls_.end() && listen(door);
   }
 
+  void unreached(Door& door, int error) {
+    if (error == EMFILE || error == ENFILE)  // waiting does not help, and the user can
+      fail_system(error, "join as rank {} of {}: connect to rank 0 at {} (see ulimit -n)",
+                  hello_.rank, hello_.ranks, door.address.text());
+    const bool refused = error == ECONNREFUSED && root_.state == Root::State::listens;
+    const int answers = refused ? door.final_answers + 1 : 0;
+    shut(door, std::generic_category().message(error));
+    door.final_answers = answers;
+  }
+
   void greet(Door& door) {
     const int error = transport::finish_connect(door.fd.get());
-    if (error != 0) {
-      const bool refused = error == ECONNREFUSED && root_.state == Root::State::listens;
-      const int answers = refused ? door.final_answers + 1 : 0;
-      shut(door, std::generic_category().message(error));
-      door.final_answers = answers;
-      return;
-    }
+    if (error == EINPROGRESS) return;
+    if (error != 0) return unreached(door, error);
     hello_.left_ms = deadline_.endless() ? 0 : static_cast<uint32_t>(deadline_.left_ms());
     const Packet frame = hello_.encode(root_.nonce);
     // A fresh connection takes some KiB at once.
