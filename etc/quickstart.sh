@@ -40,7 +40,8 @@ run_job() {
 
 # shellcheck disable=SC2086  # a list of words
 ensure_packages $install $packages
-build release build/release -D HCOMM_TESTS=OFF
+configure release build/release -D HCOMM_TESTS=OFF
+compile release build/release all
 run_job shm "$sizes"
 run_job tcp "$tcp_sizes"
 say "done; the programs are in $PWD/build/release/bin; next: etc/test.sh, README.md"

@@ -36,6 +36,7 @@ class Machine {
   void add_tool(const std::string& name, const std::string& body) {
     folder_.write_program("tools/" + name, tool(name, body));
   }
+  void write(const std::string& name) { folder_.write(name, ""); }
   void break_launcher() {
     folder_.write_program("tree/build/release/bin/hcc-launch", tool("hcc-launch", "exit 3"));
   }
@@ -132,29 +133,40 @@ TEST(Scripts, RefuseWhatTheyDoNotKnow) {
     EXPECT_EQ(machine.run(std::string(script) + " --help").code, 0) << script;
   }
   EXPECT_EQ(machine.run("test.sh --preset").code, 2);
+  EXPECT_EQ(machine.run("test.sh --preset bogus").code, 2);
   EXPECT_EQ(machine.count("apt-get"), 0U);
 }
 
-TEST(TestScript, RunsPresetsInTurnAndStopsAtTheFirstFailure) {
+TEST(TestScript, BuildsAndRunsThePreset) {
   Machine machine(everything());
-  EXPECT_EQ(machine.run("test.sh --preset asan --preset release").code, 0);
-  EXPECT_EQ(machine.count("ctest  --test-dir build/asan"), 1U) << machine.log();
-  EXPECT_EQ(machine.count("ctest  --test-dir build/release"), 1U) << machine.log();
-  EXPECT_EQ(machine.count("--label-exclude ^long$"), 2U) << machine.log();
-
-  Machine failing(everything());
-  failing.add_tool("ctest", "echo '50% tests passed'; exit 8");
-  const Ran ran = failing.run("test.sh --preset asan --preset release");
-  EXPECT_EQ(ran.code, 8);
-  EXPECT_TRUE(ran.output.ends_with("50% tests passed\n")) << ran.output;
-  EXPECT_EQ(failing.count("ctest"), 1U) << failing.log();
+  EXPECT_EQ(machine.run("test.sh --preset asan").code, 0);
+  EXPECT_EQ(machine.count("cmake  --preset asan -B build/asan"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("--build build/asan --target all"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("ctest  --test-dir build/asan "), 1U) << machine.log();
+  EXPECT_EQ(machine.count("--label-exclude ^long$"), 1U) << machine.log();
+  EXPECT_EQ(machine.run("test.sh --long").code, 0);
+  EXPECT_EQ(machine.count("ctest  --test-dir build/release "), 1U) << machine.log();
+  EXPECT_EQ(machine.count("--label-exclude ^long$"), 1U) << machine.log();
 }
 
-TEST(TestScript, LongAndOnly) {
+TEST(TestScript, EndsWithWhatCtestSays) {
+  Machine failing(everything());
+  failing.add_tool("ctest", "echo '50% tests passed'; exit 8");
+  const Ran ran = failing.run("test.sh");
+  EXPECT_EQ(ran.code, 8);
+  EXPECT_TRUE(ran.output.ends_with("50% tests passed\n")) << ran.output;
+}
+
+TEST(TestScript, FoldersAreBuiltAndRunAlone) {
   Machine machine(everything());
-  EXPECT_EQ(machine.run("test.sh --long --only Ring").code, 0);
-  EXPECT_EQ(machine.count("--label-exclude"), 0U) << machine.log();
-  EXPECT_EQ(machine.count("--tests-regex Ring"), 1U) << machine.log();
+  machine.write("tree/tests/comm/CMakeLists.txt");
+  machine.write("tree/tests/engine/CMakeLists.txt");
+  EXPECT_EQ(machine.run("test.sh --preset tsan --folder comm --folder engine").code, 0);
+  EXPECT_EQ(machine.count("--target tests/comm/all"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("--target tests/engine/all"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("--test-dir build/tsan/tests/comm "), 1U) << machine.log();
+  EXPECT_EQ(machine.count("ctest"), 2U) << machine.log();
+  EXPECT_EQ(machine.run("test.sh --folder gone").code, 2);
 }
 
 TEST(TestScript, SaysWhichOptionalPackagesAreAbsent) {
