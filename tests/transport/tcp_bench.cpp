@@ -16,15 +16,18 @@ using transport::Incoming;
 using transport::Outgoing;
 using transport::Segment;
 
+enum class Take : uint8_t { in_place, by_peek };
+enum class Ways : uint8_t { one, both };
+
 // Both directions of a rank, moved in turn until both are complete. `in` null: nothing is received.
 void exchange(transport::Channel& channel, Outgoing* out, Incoming* in, const Segment& to,
-              bool by_peek) {
+              Take take) {
   while ((out != nullptr && !out->complete) || (in != nullptr && !in->complete())) {
     Status status;
     if (out != nullptr && !out->complete) status = channel.send(*out);
     if (!status.ok()) std::abort();
     if (in == nullptr || in->complete()) continue;
-    if (!by_peek) {
+    if (take == Take::in_place) {
       status = channel.receive(*in, {&to, 1});
     } else {
       transport::View view;
@@ -46,26 +49,35 @@ struct Side {
 
   void ping_pong(uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-      if (rank == 0) move(true, false, false);
-      move(false, true, false);
-      if (rank == 1) move(true, false, false);
+      if (rank == 0) send();
+      receive();
+      if (rank == 1) send();
     }
   }
-  void stream(uint32_t count, bool both, bool by_peek) {
-    for (uint32_t i = 0; i < count; i++) move(both || rank == 0, both || rank == 1, by_peek);
+  void stream(uint32_t count, Ways ways, Take take) {
+    for (uint32_t i = 0; i < count; i++) {
+      Outgoing out = next_out();
+      Incoming in = next_in();
+      exchange(channel, ways == Ways::both || rank == 0 ? &out : nullptr,
+               ways == Ways::both || rank == 1 ? &in : nullptr, in_segment, take);
+    }
   }
-  void move(bool sends, bool receives, bool by_peek) {
-    const Segment out_segment{from.data(), from.size()}, in_segment{to.data(), to.size()};
-    Outgoing out = outgoing({sent, 1}, out_segment);
-    Incoming in = incoming({received, 1}, to.size());
-    sent += sends ? 1 : 0;
-    received += receives ? 1 : 0;
-    exchange(channel, sends ? &out : nullptr, receives ? &in : nullptr, in_segment, by_peek);
+
+  void send() {
+    Outgoing out = next_out();
+    exchange(channel, &out, nullptr, in_segment, Take::in_place);
   }
+  void receive() {
+    Incoming in = next_in();
+    exchange(channel, nullptr, &in, in_segment, Take::in_place);
+  }
+  Outgoing next_out() { return outgoing({sent++, 1}, out_segment); }
+  Incoming next_in() { return incoming({received++, 1}, to.size()); }
 
   uint32_t rank, sent = 0, received = 0;
   transport::Channel& channel;
   std::vector<std::byte> from, to;
+  const Segment out_segment{from.data(), from.size()}, in_segment{to.data(), to.size()};
 };
 
 template <typename Work>
@@ -87,25 +99,25 @@ void run_batches(benchmark::State& state, uint32_t count, Work work) {
 void BM_half_round_trip(benchmark::State& state) {
   constexpr uint32_t kCount = 2000;
   run_batches(state, kCount, [](Side& side, uint32_t count) { side.ping_pong(count); });
-  state.counters["half_us"] = benchmark::Counter(
-      kCount * 2e-6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["half"] = benchmark::Counter(
+      kCount * 2, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BM_half_round_trip)->Arg(4)->Arg(1024)->UseRealTime()->MinTime(0.3);
 
-void bandwidth(benchmark::State& state, bool both, bool by_peek) {
+void bandwidth(benchmark::State& state, Ways ways, Take take) {
   const auto count = static_cast<uint32_t>(std::max<int64_t>(1, (64 << 20) / state.range(0)));
   run_batches(state, count,
-              [&](Side& side, uint32_t messages) { side.stream(messages, both, by_peek); });
+              [&](Side& side, uint32_t messages) { side.stream(messages, ways, take); });
   state.SetBytesProcessed(state.iterations() * count * state.range(0));
 }
 void BM_one_way(benchmark::State& state) {
-  bandwidth(state, false, false);
+  bandwidth(state, Ways::one, Take::in_place);
 }
 void BM_both_ways(benchmark::State& state) {
-  bandwidth(state, true, false);
+  bandwidth(state, Ways::both, Take::in_place);
 }
 void BM_both_ways_peek(benchmark::State& state) {
-  bandwidth(state, true, true);
+  bandwidth(state, Ways::both, Take::by_peek);
 }
 BENCHMARK(BM_one_way)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20)->UseRealTime()->MinTime(0.2);
 BENCHMARK(BM_both_ways)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20)->UseRealTime()->MinTime(0.2);

@@ -75,8 +75,10 @@ const size_t kSizes[] = {
     0,    1,    3,     4,     31,    32, 33,     63,      64, 65,      1000,          4096, 8191,
     8192, 8193, 65535, 65536, 65537, 1,  262144, 300'000, 5,  1 << 20, (4 << 20) + 3, 0,    7};
 
+enum class Take : uint8_t { in_place, by_peek };
+
 // Sizes in this order and then shuffled; the receiver takes each in place, or peeks at it.
-void carry(Job& job, bool peeks, uint32_t seed) {
+void carry(Job& job, Take take, uint32_t seed) {
   std::vector<size_t> sizes(std::begin(kSizes), std::end(kSizes));
   std::mt19937 random(seed);
   for (int i = 0; i < 200; i++) sizes.push_back(random() % 200);
@@ -95,8 +97,9 @@ void carry(Job& job, bool peeks, uint32_t seed) {
     Incoming in = incoming({i, 9}, sizes[i]);
     Channel& channel = job.endpoints[1]->channel(0, 2);
     const Status status =
-        peeks ? peek_all(*job.endpoints[1], channel, in, data.data(), 1 + random() % 100'000)
-              : receive_all(*job.endpoints[1], channel, in, {&segment, 1});
+        take == Take::by_peek
+            ? peek_all(*job.endpoints[1], channel, in, data.data(), 1 + random() % 100'000)
+            : receive_all(*job.endpoints[1], channel, in, {&segment, 1});
     ASSERT_TRUE(status.ok()) << job.endpoints[1]->last_error();
     ASSERT_TRUE(data == pattern(sizes[i], i)) << "message " << i << " of " << sizes[i];
   }
@@ -105,24 +108,24 @@ void carry(Job& job, bool peeks, uint32_t seed) {
 
 TEST_F(Tcp, carries_every_size_in_place) {
   job_.open(tcp());
-  carry(job_, false, 1);
+  carry(job_, Take::in_place, 1);
 }
 
 TEST_F(Tcp, carries_every_size_by_peek) {
   job_.open(tcp());
-  carry(job_, true, 2);
+  carry(job_, Take::by_peek, 2);
 }
 
 TEST_F(Tcp, small_buffers_of_the_kernel_only_slow_it_down) {
   job_.config.socket_buffer_bytes = 4096;
   job_.open(tcp());
-  carry(job_, false, 3);
+  carry(job_, Take::in_place, 3);
 }
 
 TEST_F(Tcp, SIG_07_a_storm_of_signals_fails_nothing) {
   const SignalStorm storm;
   job_.open(tcp());
-  carry(job_, true, 4);
+  carry(job_, Take::by_peek, 4);
 }
 
 TEST_F(Tcp, a_payload_is_seen_at_a_multiple_of_64) {
