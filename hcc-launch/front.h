@@ -18,9 +18,9 @@
 #include "hcc-launch/agent/loop.h"
 #include "hcc-launch/keeper.h"
 #include "hcc-launch/options.h"
-#include "hcc-launch/output_files.h"
-#include "hcc-launch/printer.h"
-#include "hcc-launch/report.h"
+#include "hcc-launch/output/files.h"
+#include "hcc-launch/output/printer.h"
+#include "hcc-launch/output/report.h"
 #include "hcc-launch/verdict.h"
 
 namespace hcomm::launch {

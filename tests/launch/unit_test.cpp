@@ -8,7 +8,7 @@
 #include "hcc-launch/agent/binding.h"
 #include "hcc-launch/agent/lines.h"
 #include "hcc-launch/options.h"
-#include "hcc-launch/output_files.h"
+#include "hcc-launch/output/files.h"
 #include "hcc-launch/plan.h"
 #include "hcc-launch/verdict.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hcc-launch/output_files.h"
+#include "hcc-launch/output/files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hcc-launch/report.h"
+#include "hcc-launch/output/report.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

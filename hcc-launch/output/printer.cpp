@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hcc-launch/printer.h"
+#include "hcc-launch/output/printer.h"
 
 #include <fmt/format.h>
 #include <poll.h>
