@@ -92,12 +92,9 @@ HCOMM_INLINE Decoded apply(const Decoded& a, const Decoded& b) {
 struct Whole {
   HCOMM_INLINE Raw operator()(const char* from) const { return load(from); }
 };
-template <size_t kElementBytes>
 struct Part {
   size_t bytes;
-  HCOMM_INLINE Raw operator()(const char* from) const {
-    return load_part<kElementBytes>(from, bytes);
-  }
+  HCOMM_INLINE Raw operator()(const char* from) const { return load_part(from, bytes); }
 };
 
 // Kernels: the result at `at` bytes into the buffers, for kGroup vectors at once.
@@ -183,10 +180,9 @@ template <typename Kernel>
 
 template <typename Kernel>
 [[gnu::noinline]] void run_part(Kernel kernel, char* to, size_t at, size_t bytes) {
-  constexpr size_t kElementBytes = Kernel::CodecType::kElementBytes;
   Raw result[1];
-  kernel.make(result, at, Part<kElementBytes>{bytes});
-  store_part<kElementBytes>(to + at, result[0], bytes);
+  kernel.make(result, at, Part{bytes});
+  store_part(to + at, result[0], bytes);
 }
 
 // What is left over after whole vectors is the end of one last vector that overlaps the one before;

@@ -34,7 +34,6 @@ struct VectorOf {
 template <typename T>
 using Vector = typename VectorOf<T>::Type;
 using Raw = Vector<uint64_t>;  // the bytes of one vector in memory, whatever they mean
-constexpr size_t kWords = kVectorBytes / sizeof(uint64_t);
 
 // The same bits as elements of another type.
 template <typename T, typename From>
@@ -91,75 +90,68 @@ HCOMM_INLINE void fence_streams() {
 #endif
 }
 
-// Parts of a vector: its first `bytes`, at least one element and fewer bytes than the vector has;
-// zeros after them. No other byte is touched.
+// Fewer bytes than a vector has, at least one element: as a vector that holds all of them, some
+// twice perhaps, each at a multiple of its size; and back. No other byte is touched.
 #if defined(HCOMM_LANES_AVX512)
 
 HCOMM_INLINE __mmask64 first_bytes(size_t bytes) {
   return (uint64_t{1} << bytes) - 1;
 }
 
-template <size_t kElementBytes>
 HCOMM_INLINE Raw load_part(const char* from, size_t bytes) {
   return (Raw)_mm512_maskz_loadu_epi8(first_bytes(bytes), from);
 }
 
-template <size_t kElementBytes>
 HCOMM_INLINE void store_part(char* to, Raw raw, size_t bytes) {
   _mm512_mask_storeu_epi8(to, first_bytes(bytes), (__m512i)raw);
 }
 
 #else
 
-// At most 8 bytes as a word, by reads that overlap.
-HCOMM_INLINE uint64_t read_word(const char* from, size_t bytes) {
-  if (bytes >= 8) return read<uint64_t>(from);
-  if (bytes >= 4) {
-    const uint64_t high = read<uint32_t>(from + bytes - 4);
-    return read<uint32_t>(from) | high << (bytes - 4) * 8;
-  }
-  const uint64_t first = read<uint8_t>(from), middle = read<uint8_t>(from + bytes / 2),
-                 last = read<uint8_t>(from + bytes - 1);
-  return first | middle << bytes / 2 * 8 | last << (bytes - 1) * 8;
+// The first and the last bytes, as many of each as the widest type has that fits; they overlap.
+template <typename Half>
+HCOMM_INLINE uint64_t read_ends(const char* from, size_t bytes) {
+  const uint64_t last = read<Half>(from + bytes - sizeof(Half));
+  return read<Half>(from) | last << sizeof(Half) * 8;
 }
 
-HCOMM_INLINE void write_word(char* to, uint64_t word, size_t bytes) {
-  if (bytes >= 8) {
-    write(to, word);
-  } else if (bytes >= 4) {
-    write(to, static_cast<uint32_t>(word));
-    write(to + bytes - 4, static_cast<uint32_t>(word >> (bytes - 4) * 8));
-  } else {
-    write(to, static_cast<uint8_t>(word));
-    write(to + bytes / 2, static_cast<uint8_t>(word >> bytes / 2 * 8));
-    write(to + bytes - 1, static_cast<uint8_t>(word >> (bytes - 1) * 8));
-  }
+template <typename Half>
+HCOMM_INLINE void write_ends(char* to, uint64_t word, size_t bytes) {
+  write(to, static_cast<Half>(word));
+  write(to + bytes - sizeof(Half), static_cast<Half>(word >> sizeof(Half) * 8));
 }
 
-[[gnu::noinline]] Raw load_words(const char* from, size_t bytes) {
-  Raw raw{};
-  for (size_t word = 0; word < kWords; word++)
-    if (bytes > word * 8) raw[word] = read_word(from + word * 8, bytes - word * 8);
-  return raw;
-}
-
-[[gnu::noinline]] void store_words(char* to, Raw raw, size_t bytes) {
-  for (size_t word = 0; word < kWords; word++)
-    if (bytes > word * 8) write_word(to + word * 8, raw[word], bytes - word * 8);
-}
-
-// One element is by far the most frequent part.
-template <size_t kElementBytes>
 HCOMM_INLINE Raw load_part(const char* from, size_t bytes) {
-  return bytes == kElementBytes ? Raw{read_word(from, kElementBytes)} : load_words(from, bytes);
+#if defined(HCOMM_LANES_AVX2)
+  if (bytes >= 16) {
+    const char* const last = from + bytes - 16;
+    return (Raw)_mm256_loadu2_m128i((const __m128i*)last, (const __m128i*)from);
+  }
+#endif
+  if (bytes >= 8) return Raw{read<uint64_t>(from), read<uint64_t>(from + bytes - 8)};
+  if (bytes >= 4) return Raw{read_ends<uint32_t>(from, bytes)};
+  if (bytes >= 2) return Raw{read_ends<uint16_t>(from, bytes)};
+  return Raw{read<uint8_t>(from)};
 }
 
-template <size_t kElementBytes>
 HCOMM_INLINE void store_part(char* to, Raw raw, size_t bytes) {
-  if (bytes == kElementBytes)
-    write_word(to, raw[0], kElementBytes);
-  else
-    store_words(to, raw, bytes);
+#if defined(HCOMM_LANES_AVX2)
+  if (bytes >= 16) {
+    _mm_storeu_si128((__m128i*)to, _mm256_castsi256_si128((__m256i)raw));
+    _mm_storeu_si128((__m128i*)(to + bytes - 16), _mm256_extracti128_si256((__m256i)raw, 1));
+    return;
+  }
+#endif
+  if (bytes >= 8) {
+    write(to, raw[0]);
+    write(to + bytes - 8, raw[1]);
+  } else if (bytes >= 4) {
+    write_ends<uint32_t>(to, raw[0], bytes);
+  } else if (bytes >= 2) {
+    write_ends<uint16_t>(to, raw[0], bytes);
+  } else {
+    write(to, static_cast<uint8_t>(raw[0]));
+  }
 }
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the reduction kernels: bytes of one buffer a second, in each instruction set that runs
-// here and, as `plain`, in a loop over single values as one would write it.
+// Speed of the reduction kernels in each instruction set that runs here: bytes of one buffer a
+// second (of all inputs for sum_many), and the time of calls with few elements.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -16,9 +17,13 @@ namespace {
 struct Buffers {
   Buffers(Type type, size_t count, size_t inputs)
       : to(count * size_of(type)), from(inputs, std::vector<char>(count * size_of(type))) {
+    constexpr size_t kPeriod = 97;
+    std::vector<char> pattern(kPeriod * size_of(type));
+    for (size_t i = 0; i < kPeriod; i++)
+      store_value(type, pattern.data() + i * size_of(type), static_cast<double>(i) / 16 + 1);
     for (std::vector<char>& input : from) {
-      for (size_t i = 0; i < count; i++)
-        store_value(type, input.data() + i * size_of(type), static_cast<double>(i % 97) / 16 + 1);
+      for (size_t at = 0; at < input.size(); at += pattern.size())
+        std::memcpy(input.data() + at, pattern.data(), std::min(pattern.size(), input.size() - at));
       pointers.push_back(input.data());
     }
   }
@@ -59,22 +64,6 @@ void many_inputs(benchmark::State& state, const std::string& kernels, Type type)
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(state.iterations() * state.range(0) * int64_t{64 * kKiB});
-}
-
-// What is beaten: one value after another, with no vectors.
-void plain(benchmark::State& state, Type type) {
-  const auto bytes = static_cast<size_t>(state.range(0));
-  const size_t size = size_of(type), count = bytes / size;
-  Buffers buffers(type, count, 2);
-  select_kernels("scalar");
-  const auto* a = static_cast<const char*>(buffers.pointers[0]);
-  const auto* b = static_cast<const char*>(buffers.pointers[1]);
-  for (auto _ : state) {
-    for (size_t i = 0; i < count; i++)
-      reduce2(type, Op::sum, buffers.to.data() + i * size, a + i * size, b + i * size, 1);
-    benchmark::ClobberMemory();
-  }
-  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * bytes));
 }
 
 void few_elements(benchmark::State& state, Type type) {
@@ -119,7 +108,6 @@ void register_all() {
           ->Arg(8)
           ->Arg(64);
     }
-    benchmark::RegisterBenchmark((type_name + "/sum/plain").c_str(), plain, type)->Arg(kInCache);
     benchmark::RegisterBenchmark((type_name + "/few").c_str(), few_elements, type)
         ->Arg(1)
         ->Arg(3)
