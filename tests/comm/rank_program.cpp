@@ -17,7 +17,7 @@
 #include "comm/job.h"
 
 // What libpmix keeps to the end is its own.
-extern "C" const char* __lsan_default_suppressions() {
+extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions() {
   return "leak:libpmix\nleak:libevent\nleak:pmix\n";
 }
 
