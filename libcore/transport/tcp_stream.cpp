@@ -29,8 +29,7 @@ constexpr size_t kLargeBuffer = 256 * kKiB;  // a reduction's piece of a large m
 constexpr size_t kDirect = 8 * kKiB;         // from here on straight into place
 constexpr size_t kCheapMove = 256;           // bytes moved rather than left in the way
 constexpr int kMaxPieces = 32;               // of one system call
-constexpr uint32_t kVanishedMs = 20'000;
-constexpr uint32_t kVanishedRetransmits = 4, kVanishedProbes = 2;  // probes are seconds apart
+constexpr int64_t kVanishedMs = 20'000;
 
 size_t padding(uint64_t position) {
   return (kAlign - position % kAlign) % kAlign;
@@ -307,12 +306,21 @@ bool TcpStream::vanished() {
   if (!failed_.ok() || getsockopt(fd_.get(), IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0)
     return false;
   // A peer that is only slow or stopped still has a kernel that acknowledges, also a probe of its
-  // closed window; TCP_USER_TIMEOUT would end such connections too, so it is not used.
-  const bool unanswered =
-      info.tcpi_retransmits >= kVanishedRetransmits || info.tcpi_probes >= kVanishedProbes;
-  if (!unanswered || info.tcpi_last_ack_recv < kVanishedMs) return false;
+  // closed window; TCP_USER_TIMEOUT would end such connections too, so it is not used. One lost
+  // probe says nothing, since the next may be a minute away.
+  if (info.tcpi_retransmits == 0 && info.tcpi_probes < 2) {
+    unanswered_since_ns_ = 0;
+    return false;
+  }
+  const int64_t now = now_ns();
+  const int64_t unanswered_ms = (now - unanswered_since_ns_) / 1'000'000;
+  if (unanswered_since_ns_ == 0 || info.tcpi_last_ack_recv < unanswered_ms) {
+    unanswered_since_ns_ = now;
+    return false;
+  }
+  if (unanswered_ms < kVanishedMs) return false;
   (void)fail(Code::peer_failed,
-             fmt::format("no answer of the peer's host for {} s", info.tcpi_last_ack_recv / 1000));
+             fmt::format("no answer of the peer's host for {} s", unanswered_ms / 1000));
   return true;
 }
 

@@ -38,6 +38,7 @@ class TcpStream {
 
   // The peer has not acknowledged bytes for 20 s though the kernel keeps asking: its host or the
   // way to it is gone, which no event would tell for a quarter of an hour. The stream then fails.
+  // To be asked about once a second.
   bool vanished();
   const std::string& error() const { return error_; }
 
@@ -65,6 +66,7 @@ class TcpStream {
   bool wants_read_ = false, wants_write_ = false;
   Status failed_;
   std::string error_;
+  int64_t unanswered_since_ns_ = 0;
 
   // sending: the zeros and the head of the message under way, and all of it when it is small, so
   // that it is one piece for the kernel
