@@ -20,13 +20,13 @@ be compared with the hardware. The factors are nccl-tests':
 With one rank nothing travels: busbw is 0 where the factor has n-1.
 )"},
     {"check",
-     R"(Inputs are small whole numbers that every type holds exactly, different on each rank; a wrong
-element, a written input and a byte written behind the result are all found. One operation of each
-row is checked before it is timed (--check first), or every one, on fresh data (--check all).
-Rooted operations of at most 64 KiB are checked with every root that is used. avg of floats may
-differ by one rounding; all else must be exact. A fault names rank, element, expected, got and a
-guess: data missing, stale, of another rank, moved. --self-test spoils a byte to prove that it is
-seen; it ends with exit code 1.
+     R"(Inputs are small whole numbers that every type holds exactly, different on each rank; a
+wrong element, a written input and a byte written behind the result are all found. One operation of
+each row is checked before it is timed (--check first), or every one, on fresh data (--check
+all). Rooted operations of at most 64 KiB are checked with every root that is used. avg of floats
+may differ by one rounding; all else must be exact. A fault names rank, element, expected, got
+and a guess: data missing, stale, of another rank, moved. --self-test spoils a byte to prove that
+it is seen; it ends with exit code 1.
 )"},
     {"noise",
      R"(A row is sampled until the 95 % interval of its median (from order statistics) is within

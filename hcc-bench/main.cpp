@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "hcc-bench/explain.h"
-#include "hcc-bench/facts.h"
 #include "hcc-bench/options.h"
+#include "hcc-bench/report/facts.h"
 #include "hcc-bench/report/output.h"
 #include "hcc-bench/run.h"
 
@@ -58,14 +58,29 @@ int outcome_code(const Options& options, const Outcome& outcome, bool base_holds
   return outcome.wrong == 0 && base_holds ? cli::kDone : cli::kProblem;
 }
 
+// Rank 0's output. When it cannot be made all ranks leave, rank 0 with the reason.
+std::unique_ptr<Output> open_output(const Options& options, World& world) {
+  std::unique_ptr<Output> output;
+  std::exception_ptr failure;
+  try {
+    if (world.rank() == 0)
+      output = std::make_unique<Output>(options, collect_facts(world, options));
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
+  const bool failed = world.maximum(failure ? 1.0 : 0.0) != 0;
+  if (failure) std::rethrow_exception(failure);
+  if (failed) fail(Code::invalid_argument, "rank 0 cannot write its output");
+  return output;
+}
+
 int measure(const Options& options, World& world) {
   if (options.expect_size > 0 && options.expect_size != world.ranks())
     fail(Code::unavailable, "--expect-size {}: the communicator has {} ranks", options.expect_size,
          world.ranks());
   std::vector<Sweep> list = sweeps(options, world.ranks());
   fit_to_memory(world, list, options.fit ? TooLarge::leave_out : TooLarge::refuse);
-  std::unique_ptr<Output> output;
-  if (world.rank() == 0) output = std::make_unique<Output>(options, collect_facts(world, options));
+  const std::unique_ptr<Output> output = open_output(options, world);
   const auto end = [&](const Ending& ending) {
     if (output) output->end(ending);
   };

@@ -14,32 +14,40 @@ namespace {
 using enum Operation;
 
 constexpr OperationInfo kOperations[] = {
-    {all_reduce, "allreduce", "all_reduce", "reduction, result on all ranks", true, false, false,
-     true},
-    {reduce, "reduce", "reduce", "reduction, result on the root", true, true, false, true},
-    {broadcast, "broadcast", "broadcast", "root's data to all", false, true, false, true},
-    {all_gather, "allgather", "all_gather", "a block of each rank to all", false, false, false,
-     true},
+    {all_reduce, "allreduce", "all_reduce", "reduction, result on all ranks", Cut::whole, Part::all,
+     Part::all, true, true},
+    {reduce, "reduce", "reduce", "reduction, result on the root", Cut::whole, Part::all,
+     Part::all_at_root, true, true},
+    {broadcast, "broadcast", "broadcast", "root's data to all", Cut::whole, Part::all_at_root,
+     Part::all, false, true},
+    {all_gather, "allgather", "all_gather", "a block of each rank to all", Cut::even_blocks,
+     Part::own_block, Part::all, false, true},
     {reduce_scatter, "reducescatter", "reduce_scatter", "reduction, a block of it on each rank",
-     true, false, false, true},
-    {all_to_all, "alltoall", "all_to_all", "a block from each rank to each", false, false, false,
-     true},
-    {gather, "gather", "gather", "a block of each rank to the root", false, true, false, true},
-    {scatter, "scatter", "scatter", "a block of the root to each rank", false, true, false, true},
-    {barrier, "barrier", "barrier", "all ranks wait for all", false, false, false, false},
-    {all_gather_v, "allgatherv", "all_gather_v", "allgather, blocks of unequal length", false,
-     false, true, true},
-    {reduce_scatter_v, "reducescatterv", "reduce_scatter_v",
-     "reducescatter, blocks of unequal length", true, false, true, true},
-    {all_to_all_v, "alltoallv", "all_to_all_v", "alltoall, blocks of unequal length", false, false,
-     true, true},
-    {gather_v, "gatherv", "gather_v", "gather, blocks of unequal length", false, true, true, true},
-    {scatter_v, "scatterv", "scatter_v", "scatter, blocks of unequal length", false, true, true,
-     true},
-    {send_recv, "sendrecv", "send", "ring: each rank sends to the next", false, false, false,
-     false},
-    {ping_pong, "pingpong", "send", "ranks 0 and 1, one way", false, false, false, false},
-    {startup, "startup", "", "making and ending communicators", false, false, false, false},
+     Cut::even_blocks, Part::all, Part::own_block, true, true},
+    {all_to_all, "alltoall", "all_to_all", "a block from each rank to each", Cut::even_blocks,
+     Part::all, Part::all, false, true},
+    {gather, "gather", "gather", "a block of each rank to the root", Cut::even_blocks,
+     Part::own_block, Part::all_at_root, false, true},
+    {scatter, "scatter", "scatter", "a block of the root to each rank", Cut::even_blocks,
+     Part::all_at_root, Part::own_block, false, true},
+    {barrier, "barrier", "barrier", "all ranks wait for all", Cut::whole, Part::none, Part::none,
+     false, false},
+    {all_gather_v, "allgatherv", "all_gather_v", "allgather, unequal blocks", Cut::uneven_blocks,
+     Part::own_block, Part::all, false, true},
+    {reduce_scatter_v, "reducescatterv", "reduce_scatter_v", "reducescatter, unequal blocks",
+     Cut::uneven_blocks, Part::all, Part::own_block, true, true},
+    {all_to_all_v, "alltoallv", "all_to_all_v", "alltoall, unequal blocks", Cut::uneven_blocks,
+     Part::all, Part::all, false, true},
+    {gather_v, "gatherv", "gather_v", "gather, unequal blocks", Cut::uneven_blocks, Part::own_block,
+     Part::all_at_root, false, true},
+    {scatter_v, "scatterv", "scatter_v", "scatter, unequal blocks", Cut::uneven_blocks,
+     Part::all_at_root, Part::own_block, false, true},
+    {send_recv, "sendrecv", "send", "ring: each rank sends to the next", Cut::whole, Part::all,
+     Part::all, false, false},
+    {ping_pong, "pingpong", "send", "ranks 0 and 1, one way", Cut::whole, Part::all, Part::all,
+     false, false},
+    {startup, "startup", "", "making and ending communicators", Cut::whole, Part::none, Part::none,
+     false, false},
 };
 
 std::string plain(std::string_view text) {
@@ -108,93 +116,37 @@ std::vector<Operation> parse_operations(std::string_view text) {
 
 double bus_factor(Operation operation, int ranks) {
   const double n = ranks, share = (n - 1) / n;
-  switch (operation) {
-    case all_reduce:
-      return 2 * share;
-    case all_gather:
-    case reduce_scatter:
-    case all_to_all:
-    case gather:
-    case scatter:
-    case all_gather_v:
-    case reduce_scatter_v:
-    case all_to_all_v:
-    case gather_v:
-    case scatter_v:
-      return share;
-    default:
-      return 1;
-  }
+  if (operation == all_reduce) return 2 * share;
+  return info(operation).cut == Cut::whole ? 1 : share;
 }
 
 Layout layout(Operation operation, size_t bytes, size_t element_bytes, const Place& place) {
+  const OperationInfo& about = info(operation);
   const auto n = static_cast<size_t>(place.ranks), rank = static_cast<size_t>(place.rank);
-  const bool at_root = place.rank == place.root;
   Layout result;
-  if (operation == barrier || operation == startup) return result;
+  if (about.send == Part::none) return result;
   result.elements = bytes == 0 ? 0 : std::max<size_t>(1, bytes / element_bytes);
-  const size_t all = result.elements;
-  switch (operation) {
-    case all_reduce:
-    case send_recv:
-      result.count = result.send = result.recv = all;
+  switch (about.cut) {
+    case Cut::whole:
+      result.count = result.elements;
       break;
-    case ping_pong:
-      result.count = result.send = result.recv = all;
+    case Cut::even_blocks:
+      result.count = bytes == 0 ? 0 : std::max<size_t>(1, result.elements / n);
+      result.elements = result.count * n;
+      result.own = rank * result.count;
       break;
-    case reduce:
-      result.count = result.send = all;
-      result.recv = at_root ? all : 0;
-      break;
-    case broadcast:
-      result.count = result.recv = all;
-      result.send = at_root ? all : 0;
-      break;
-    default:
+    case Cut::uneven_blocks:
+      share_out(result, n, operation == all_to_all_v ? rank : 0);
+      result.count = result.counts[rank];
+      result.own = result.displacements[rank];
       break;
   }
-  const bool blocks = result.count == 0 && all > 0;
-  if (blocks && !info(operation).varied) {
-    result.count = std::max<size_t>(1, all / n);
-    result.elements = result.count * n;
-    result.own = rank * result.count;
-  } else if (blocks) {
-    share_out(result, n, operation == all_to_all_v ? rank : 0);
-    result.count = result.counts[rank];
-    result.own = result.displacements[rank];
-  } else if (info(operation).varied) {
-    result.counts.assign(n, 0);
-    result.displacements.assign(n, 0);
-  }
-  const size_t total = result.elements, own = result.count;
-  switch (operation) {
-    case all_gather:
-    case all_gather_v:
-      result.send = own;
-      result.recv = total;
-      break;
-    case reduce_scatter:
-    case reduce_scatter_v:
-      result.send = total;
-      result.recv = own;
-      break;
-    case all_to_all:
-    case all_to_all_v:
-      result.send = result.recv = total;
-      break;
-    case gather:
-    case gather_v:
-      result.send = own;
-      result.recv = at_root ? total : 0;
-      break;
-    case scatter:
-    case scatter_v:
-      result.send = at_root ? total : 0;
-      result.recv = own;
-      break;
-    default:
-      break;
-  }
+  const auto part = [&](Part which) {
+    if (which == Part::own_block) return result.count;
+    return which == Part::all || place.rank == place.root ? result.elements : 0;
+  };
+  result.send = part(about.send);
+  result.recv = part(about.recv);
   result.bytes = result.elements * element_bytes;
   return result;
 }

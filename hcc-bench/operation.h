@@ -33,14 +33,20 @@ enum class Operation : uint8_t {
   startup,
 };
 
+// How the data of a rank are cut, and what of them it passes.
+enum class Cut : uint8_t { whole, even_blocks, uneven_blocks };
+enum class Part : uint8_t { none, all, all_at_root, own_block };
+
 struct OperationInfo {
   Operation operation;
   std::string_view name;     // "allreduce", as the user writes it
   std::string_view call;     // "all_reduce", as hcommCommExplain does; "" for startup
-  std::string_view meaning;  // one line for --help
-  bool reduces, rooted;
-  bool varied;    // blocks of unequal length
-  bool in_place;  // can be
+  std::string_view meaning;  // one line
+  Cut cut;
+  Part send, recv;
+  bool reduces, in_place;
+  bool rooted() const { return send == Part::all_at_root || recv == Part::all_at_root; }
+  bool varied() const { return cut == Cut::uneven_blocks; }
 };
 const OperationInfo& info(Operation operation);
 std::span<const OperationInfo> operations();

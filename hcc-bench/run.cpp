@@ -141,7 +141,7 @@ class Point {
     if (sweep_.root == kRootRotate) {
       const bool every = bytes_ <= kAllRootsBytes;
       first = every ? 0 : static_cast<int>(epoch % static_cast<uint64_t>(world_.ranks()));
-      count = every && info(sweep_.operation).rooted ? world_.ranks() : 1;
+      count = every && info(sweep_.operation).rooted() ? world_.ranks() : 1;
     }
     for (int i = 0; i < count; i++) {
       const int root = first + i;
@@ -155,7 +155,7 @@ class Point {
 
   // A rank that has a result.
   int spoiled_rank(int root) const {
-    if (info(sweep_.operation).rooted) return root;
+    if (info(sweep_.operation).rooted()) return root;
     return sweep_.operation == Operation::ping_pong ? 1 : world_.ranks() - 1;
   }
 

@@ -24,7 +24,7 @@ std::vector<std::optional<Op>> redops_of(const Options& options, Operation opera
 }
 
 std::vector<int> roots_of(const Options& options, Operation operation, int ranks) {
-  if (!info(operation).rooted) return {0};
+  if (!info(operation).rooted()) return {0};
   if (options.root != kRootAll) return {options.root};
   std::vector<int> list;
   for (int root = 0; root < ranks; root++) list.push_back(root);
@@ -57,7 +57,7 @@ Series Sweep::series(int ranks) const {
   series.ranks = ranks;
   if (sized) series.type = name(type);
   if (redop) series.redop = name(*redop);
-  if (about.rooted) series.root = root == kRootRotate ? "rotate" : std::to_string(root);
+  if (about.rooted()) series.root = root == kRootRotate ? "rotate" : std::to_string(root);
   if (about.in_place) series.place = in_place ? "in" : "out";
   return series;
 }

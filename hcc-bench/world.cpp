@@ -167,7 +167,7 @@ std::string World::hosts_text() const {
   std::vector<std::string> order;
   std::map<std::string, int> count;
   for (const Member& member : members_)
-    if (count[cli::printable(member.host)]++ == 0) order.push_back(cli::printable(member.host));
+    if (count[member.host]++ == 0) order.emplace_back(member.host);
   std::string text;
   for (const std::string& host : order)
     text += fmt::format("{}{}:{}", text.empty() ? "" : " ", host, count[host]);

@@ -23,25 +23,26 @@ class Sampler {
     const double estimate_s = warm_up();
     Samples result;
     result.batch = batch_for(estimate_s);
-    const double batch_s = estimate_s * static_cast<double>(result.batch);
     const int64_t least = estimate_s > 0.3 ? 3 : estimate_s > 0.05 ? 5 : 10;
     const int64_t most = rules_.samples > 0 ? rules_.samples : kMostSamples;
     const int64_t start_ns = clock_.read_ns();
-    for (;;) {
+    double elapsed_s = 0;
+    for (int64_t count = 2;;) {
       const auto taken = static_cast<int64_t>(result.seconds.size());
-      const auto fitting = static_cast<int64_t>(kRunSeconds / batch_s);
-      const int64_t count = std::min(std::clamp<int64_t>(fitting, 1, kMostRun), most - taken);
+      count = std::min(count, most - taken);
       std::vector<double> times;
       for (int64_t i = 0; i < count; i++) times.push_back(batch(result.batch) / subject_.passes);
       times.push_back(static_cast<double>(clock_.read_ns() - start_ns) * 1e-9);
       times.push_back(stop_signal.load(std::memory_order_relaxed) != 0 ? 1 : 0);
       team_.maximum(times);
-      result.interrupted = times.back() != 0;
+      result.interrupted = times.back() > 0.5;
       times.pop_back();
-      const double elapsed_s = times.back();
+      const double run_s = std::max(times.back() - elapsed_s, kLeastSeconds);
+      elapsed_s = times.back();
       times.pop_back();
       result.seconds.insert(result.seconds.end(), times.begin(), times.end());
       if (finished(result, elapsed_s, least, most)) return result;
+      count = next_run(count, run_s);
     }
   }
 
@@ -62,22 +63,36 @@ class Sampler {
   }
 
   // Runs what the rules ask before the first sample; what an operation takes, on the slowest rank.
+  // The median of the rounds: the least would make batches of seconds on a machine that is busy
+  // elsewhere, the mean would follow one hiccup.
   double warm_up() {
     if (rules_.warmup > 0) subject_.repeat(rules_.warmup);
-    double best_s = agreed_batch(1);
-    if (rules_.warmup >= 0 || best_s >= 0.02) return best_s;
-    for (int round = 0; round < 6; round++) {  // of 5 ms; the least counts
+    const double first_s = agreed_batch(1);
+    if (rules_.warmup >= 0 || first_s >= 0.02) return first_s;
+    double last_s = first_s;
+    std::vector<double> rounds;
+    for (int round = 0; round < 6; round++) {  // of 5 ms
       const auto count =
-          std::clamp<int64_t>(static_cast<int64_t>(0.005 / best_s), 1, round == 0 ? 200 : 2000);
-      best_s = std::min(best_s, agreed_batch(count));
+          std::clamp<int64_t>(static_cast<int64_t>(0.005 / last_s), 1, round == 0 ? 200 : 2000);
+      last_s = agreed_batch(count);
+      rounds.push_back(last_s);
     }
-    return best_s;
+    return statistics(rounds).median;
   }
 
   int64_t batch_for(double estimate_s) const {
     if (rules_.batch > 0) return rules_.batch;
     if (estimate_s >= rules_.target_s) return 1;
     return std::min(kMostBatch, static_cast<int64_t>(rules_.target_s / estimate_s) + 1);
+  }
+
+  // Batches of the next run, from what the last one took: by the clock, not by the estimate, so
+  // that a machine that is busy elsewhere still exchanges, and can be stopped, several times a
+  // second.
+  static int64_t next_run(int64_t count, double run_s) {
+    const double fitting = static_cast<double>(count) * kRunSeconds / run_s;
+    const double most = static_cast<double>(std::min(2 * count, kMostRun));
+    return static_cast<int64_t>(std::clamp(fitting, 1.0, most));
   }
 
   bool finished(Samples& result, double elapsed_s, int64_t least, int64_t most) const {

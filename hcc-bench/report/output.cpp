@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
+
 namespace hcomm::bench {
 
 namespace {
@@ -46,8 +48,8 @@ void Output::series_end(const std::vector<Row>& rows) {
 }
 
 void Output::end(const Ending& ending) {
-  const std::scoped_lock lock(mutex_);
-  if (ended_) return;
+  const std::unique_lock lock(mutex_, std::chrono::seconds(1));
+  if (!lock || ended_) return;
   ended_ = true;
   for (const auto& writer : writers_) writer->end(ending);
 }

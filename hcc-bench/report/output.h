@@ -19,7 +19,8 @@ class Output {
   Output(const Options& options, Facts facts);
   void row(const Row& row);
   void series_end(const std::vector<Row>& rows);
-  // Ends the documents, once; later calls do nothing. From any thread.
+  // Ends the documents, once; later calls do nothing. From any thread, also while another one is
+  // stuck in a write: then nothing is ended.
   void end(const Ending& ending);
   // Saves and compares as asked, after `end`. True: nothing is slower than allowed.
   bool settle_base();
@@ -31,7 +32,7 @@ class Output {
   std::vector<std::unique_ptr<Sink>> sinks_;
   std::vector<std::unique_ptr<Writer>> writers_;
   std::vector<Row> rows_;
-  std::mutex mutex_;
+  std::timed_mutex mutex_;
   bool ended_ = false;
 };
 

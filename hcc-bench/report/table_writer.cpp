@@ -43,7 +43,7 @@ class TableWriter : public Writer {
     if (style_.quiet) return;
     note(fmt::format("{}, {}; {} rank{} on {} host{} ({}), {} cores here", facts.tool,
                      facts.library, facts.ranks, facts.ranks == 1 ? "" : "s", facts.hosts,
-                     facts.hosts == 1 ? "" : "s", facts.hosts_text, facts.cores));
+                     facts.hosts == 1 ? "" : "s", cli::printable(facts.hosts_text), facts.cores));
     note(
         fmt::format("joined in {} ms; the communicator takes {:.1f} MiB a rank; check={}, "
                     "buffers={}",

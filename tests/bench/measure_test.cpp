@@ -129,7 +129,7 @@ TEST(Sampler, TimesAreExchangedAfterRunsOfBatches) {
   LoneTeam team;
   run({.samples = 1000, .warmup = 0, .batch = 1}, 1000, team);
   EXPECT_EQ(team.barriers, 1001);  // one for the estimate
-  EXPECT_LE(team.exchanges, 6);
+  EXPECT_LE(team.exchanges, 14);
 }
 
 // BEN-09: what is reported is the slowest rank's time, wherever it is.

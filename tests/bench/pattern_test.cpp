@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hcc-bench/check/pattern.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "datatype/kernels.h"
 #include "hcc-bench/check/verify.h"

@@ -2,6 +2,8 @@
 // hcc as a process: the family's conventions, and each of its commands.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/config.h"
 #include "cli/json.h"
 #include "cli/run_program.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hcc-bench/facts.h"
+#include "hcc-bench/report/facts.h"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
