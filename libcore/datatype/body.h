@@ -123,17 +123,29 @@ template <typename Codec, typename Operator>
 struct ManyInputs {
   using CodecType = Codec;
   static constexpr size_t kGroup = 4 / Codec::Decoded::kCount;
+  template <size_t N>
+  using Sums = typename Codec::Decoded[N];
   const void* const* inputs;
   size_t input_count;
 
   template <typename Load, size_t N>
   HCOMM_INLINE void make(Group<N>& results, size_t at, Load load) const {
-    typename Codec::Decoded sums[N];
+    Sums<N> sums;
+    begin(sums, at, load);
+    add(sums, 1, input_count, at, load);
+    for (size_t i = 0; i < N; i++) results[i] = Codec::encode(sums[i]);
+  }
+
+  template <typename Load, size_t N>
+  HCOMM_INLINE void begin(Sums<N>& sums, size_t at, Load load) const {
     for (size_t i = 0; i < N; i++) sums[i] = Codec::decode(load(place(0, at, i)));
-    for (size_t input = 1; input < input_count; input++)
+  }
+
+  template <typename Load, size_t N>
+  HCOMM_INLINE void add(Sums<N>& sums, size_t first, size_t end, size_t at, Load load) const {
+    for (size_t input = first; input < end; input++)
       for (size_t i = 0; i < N; i++)
         sums[i] = apply<Operator>(sums[i], Codec::decode(load(place(input, at, i))));
-    for (size_t i = 0; i < N; i++) results[i] = Codec::encode(sums[i]);
   }
 
  private:
@@ -226,6 +238,51 @@ template <typename Kernel>
   run_cached(kernel, to, at, end);
 }
 
+// Inputs that are read side by side: more than caches have ways evict one another where their
+// addresses are alike, as those of large buffers are.
+constexpr size_t kStreams = 8;
+
+// Sums of `groups` groups from `at` on, kStreams inputs at a time.
+template <typename Kernel, typename Sums>
+HCOMM_INLINE void sum_block(const Kernel& kernel, Sums* sums, size_t groups, size_t at) {
+  for (size_t first = 0; first < kernel.input_count; first += kStreams) {
+    const size_t left = kernel.input_count - first;
+    const size_t end = first + (left < kStreams ? left : kStreams);
+    for (size_t group = 0; group < groups; group++) {
+      const size_t here = at + group * Kernel::kGroup * kVectorBytes;
+      if (first == 0) kernel.begin(sums[group], here, Whole{});
+      kernel.add(sums[group], first == 0 ? 1 : first, end, here, Whole{});
+    }
+  }
+}
+
+// More inputs than kStreams, in blocks whose sums stay in the nearest cache, unrounded.
+template <typename Kernel>
+[[gnu::noinline]] void run_blocks(Kernel kernel, char* to, size_t end, Store store) {
+  using Codec = typename Kernel::CodecType;
+  constexpr size_t kGroupBytes = Kernel::kGroup * kVectorBytes, kGroups = 32;
+  typename Kernel::template Sums<Kernel::kGroup> sums[kGroups];
+  const bool streams =
+      store == Store::streaming && reinterpret_cast<uintptr_t>(to) % kVectorBytes == 0;
+  size_t at = 0;
+  while (end - at >= kGroupBytes) {
+    const size_t left = (end - at) / kGroupBytes;
+    const size_t groups = left < kGroups ? left : kGroups;
+    sum_block(kernel, sums, groups, at);
+    for (size_t group = 0; group < groups; group++) {
+      for (size_t i = 0; i < Kernel::kGroup; i++, at += kVectorBytes) {
+        const Raw result = Codec::encode(sums[group][i]);
+        if (streams)
+          stream(to + at, result);
+        else
+          hcomm::store(to + at, result);
+      }
+    }
+  }
+  if (streams) fence_streams();
+  run_cached(kernel, to, at, end);
+}
+
 template <typename Kernel>
 HCOMM_INLINE void run(Kernel kernel, void* to, size_t bytes, Store store) {
   if (store == Store::streaming)
@@ -244,7 +301,11 @@ void fold_two(void* to, const void* a, const void* b, size_t count, Store store)
 
 template <typename Codec, typename Operator, size_t kElementBytes = Codec::kElementBytes>
 void fold_many(void* to, const void* const* inputs, size_t input_count, size_t count, Store store) {
-  run(ManyInputs<Codec, Operator>{inputs, input_count}, to, count * kElementBytes, store);
+  const ManyInputs<Codec, Operator> kernel{inputs, input_count};
+  if (input_count > kStreams)
+    run_blocks(kernel, static_cast<char*>(to), count * kElementBytes, store);
+  else
+    run(kernel, to, count * kElementBytes, store);
 }
 
 template <typename Codec>

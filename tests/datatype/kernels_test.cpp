@@ -97,7 +97,7 @@ TEST_F(Kernels, EveryTypeAndOperatorGivesTheReferenceAtEveryCount) {
   constexpr size_t kCount = 700;
   for (const Type type : reference::all_types()) {
     for (const Op op : reference::ops_of(type)) {
-      for (const size_t inputs : {1, 2, 3, 8}) {
+      for (const size_t inputs : {1, 2, 3, 8, 9}) {
         const Case c(type, op, inputs, kCount, random_);
         on_all([&] {
           std::vector<size_t> counts = {kCount, 513, 256, 127};
@@ -183,6 +183,28 @@ TEST_F(Kernels, OutputMayBeAnyInput) {
           }
         });
       }
+    }
+  }
+}
+
+TEST_F(Kernels, NUM_09_MoreInputsThanAreReadSideBySide) {
+  constexpr size_t kCount = 5000;
+  for (const Type type : reference::all_types()) {
+    for (const size_t inputs : {9, 17}) {
+      const Case c(type, Op::sum, inputs, kCount, random_);
+      on_all([&] {
+        for (const size_t count : {kCount, size_t{4097}, size_t{1024}, size_t{513}}) {
+          for (const size_t same : {size_t{0}, size_t{7}, size_t{8}, inputs - 1, inputs}) {
+            for (const Store store : {Store::cached, Store::streaming}) {
+              std::vector<const void*> pointers = c.pointers();
+              std::vector<char> to = c.from[same % inputs];  // `inputs`: beside all of them
+              if (same < inputs) pointers[same] = to.data();
+              reduce(type, Op::sum, to.data(), pointers, count, store);
+              ASSERT_EQ(difference(c, to.data(), 0, count), "");
+            }
+          }
+        }
+      });
     }
   }
 }
