@@ -252,9 +252,11 @@ Options parse_options(std::span<char* const> arguments) {
       rest.erase(rest.begin());
       rest.insert(rest.end(), colon, arguments.end());
     }
+    if (rest.empty() && options.programs.size() == 1)
+      fail(Code::invalid_argument, "no program is given");
     if (rest.empty())
-      fail(Code::invalid_argument, "program number {} of the job is missing",
-           options.programs.size());
+      fail(Code::invalid_argument, "no program is given behind the colon; the job has {} before it",
+           options.programs.size() - 1);
     options.programs.back().command = std::move(rest);
     if (everything || colon == arguments.end()) return options;
     at = colon + 1;

@@ -61,6 +61,7 @@ void InputPump::read_block() {
   timer_ = 0;
   if (source_watched_) loop_.forget(source_);
   source_watched_ = false;
+  if (!may_read(source_)) return wait_for_source();  // sent to the background meanwhile
   const ssize_t bytes = ::read(source_, block_.data(), block_.size());
   if (bytes < 0 && (errno == EINTR || errno == EAGAIN)) return wait_for_source();
   if (bytes <= 0) return close();  // the end, or an error: the ranks see an end
