@@ -113,7 +113,8 @@ int run_all(const Options& options) {
     const int rank = world ? world->rank() : std::max(0, launched_rank());
     if (error.code() == Code::invalid_argument && rank != 0) return leave_to_rank_0(cli::kUsage);
     if (g_stop.load() != 0) return signal_exit();
-    if (error.code() == Code::invalid_argument || (world && world->ranks() == 1)) throw;
+    const bool alone = world ? world->ranks() == 1 : launched_rank() < 0;
+    if (error.code() == Code::invalid_argument || alone) throw;
     fail(error.code(), "rank {}: {}", rank, error.text());
   }
 }

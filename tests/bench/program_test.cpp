@@ -162,6 +162,10 @@ TEST(BenchAlone, TooLargeIsRefusedWithWhatFits) {
 TEST(BenchAlone, AWorldThatIsNotTheOneLaunchedIsRefused) {
   EXPECT_EQ(bench(with({"allreduce", "--sizes", "8", "--expect-size", "2"}, kQuick)).code, 3);
   EXPECT_EQ(bench(with({"allreduce", "--sizes", "8", "--expect-size", "1"}, kQuick)).code, 0);
+  // Two processes that each are a world of their own.
+  const Ran ran = bench(with({"allreduce", "--sizes", "8"}, kQuick), {"SLURM_STEP_NUM_TASKS=2"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_TRUE(holds(ran.err, "2 processes were started")) << ran.err;
 }
 
 TEST(BenchAlone, SaveAndCompare) {
