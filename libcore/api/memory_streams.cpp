@@ -193,9 +193,12 @@ hcommResult_t hcommCommExplain(hcommComm_t comm, const char* name, size_t count,
     hcomm::comm::Call call;
     call.type = static_cast<hcomm::Type>(type);
     call.count = count;
+    std::string_view asked = name;
+    call.varied = asked.ends_with("_v");
+    if (call.varied) asked.remove_suffix(2);
     for (int i = 0; i < hcomm::schedule::kCollectives; i++) {
       call.collective = static_cast<hcomm::schedule::Collective>(i);
-      if (hcomm::schedule::name(call.collective) != name) continue;
+      if (hcomm::schedule::name(call.collective) != asked) continue;
       const std::string found = comm->communicator->explain(call);
       const size_t length = std::min(bytes - 1, found.size());
       std::memcpy(text, found.data(), length);

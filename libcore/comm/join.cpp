@@ -72,6 +72,8 @@ std::unique_ptr<Communicator> join_by_id(Runtime& runtime, const UniqueId& id, u
 
 std::unique_ptr<Communicator> join_world(Runtime& runtime, const Config& config) {
   const Job job = find_job(config, process_environment());
+  // From here on the launcher sees that this rank has begun to join.
+  runtime.recorder(static_cast<uint32_t>(job.rank), static_cast<uint32_t>(job.size));
   const Root root = runtime.meet(job, Deadline::after_ms(config.init_timeout_ms));
   return join(runtime, root, static_cast<uint32_t>(job.rank), static_cast<uint32_t>(job.size),
               config);

@@ -29,7 +29,7 @@ uint64_t known_elements(const Call& call, uint32_t ranks) {
       call.collective == Collective::all_gather ? call.recv_blocks : call.send_blocks;
   const bool known = call.collective == Collective::all_gather ||
                      call.collective == Collective::reduce_scatter;
-  if (!call.varied) return call.count;
+  if (!call.varied || !blocks.counts) return call.varied ? 0 : call.count;
   if (!known) return 0;
   return std::accumulate(blocks.counts, blocks.counts + ranks, uint64_t{0}) / ranks;
 }

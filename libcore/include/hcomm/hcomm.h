@@ -316,7 +316,7 @@ HCOMM_API hcommResult_t hcommRecv(void* recv, size_t count, hcommDataType_t type
 
 /* How a collective of this shape would run on comm: "ring tile=512KiB window=4 shm", for tables and
  * logs. Cut to bytes, ends in 0. Local, not collective. name is that of the call in snake case
- * without prefix: "all_reduce". */
+ * without prefix: "all_reduce", "all_gather_v". */
 HCOMM_API hcommResult_t hcommCommExplain(hcommComm_t comm, const char* name, size_t count,
                                          hcommDataType_t type, char* text, size_t bytes);
 
