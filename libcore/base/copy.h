@@ -115,4 +115,17 @@ inline void far_fence() {
 
 #endif
 
+// Asks for all lines at once where the hardware would find out one by one; for a few KiB.
+inline void prefetch_to_read(const std::byte* from, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at, 0);
+}
+inline void prefetch_to_write(std::byte* to, size_t bytes) {
+#if defined(__x86_64__)
+  // The compilers' builtin asks for a shared copy unless told of the processor.
+  for (size_t at = 0; at < bytes; at += 64) asm volatile("prefetchw %0" ::"m"(to[at]));
+#else
+  for (size_t at = 0; at < bytes; at += 64) __builtin_prefetch(to + at, 1);
+#endif
+}
+
 }  // namespace hcomm

@@ -27,7 +27,8 @@ constexpr size_t kMinFragment = 8 * kKiB, kMaxFragment = 256 * kKiB;
 constexpr size_t kSendBytes = 256 * kKiB;
 
 // Fragments from this size on are copied past the caches while the peer's core is far.
-constexpr size_t kStreamFrom = 4 * kKiB;
+constexpr size_t kStreamFrom = 2 * kKiB;
+constexpr size_t kPrefetchTo = 8 * kKiB;
 constexpr double kFarNs = 80;
 constexpr uint32_t kMeasureEvery = 64;  // fragments
 
@@ -178,6 +179,7 @@ Status ShmWriter::send_fragments(Outgoing& message) {
     std::byte* to = free_ring(bytes);
     if (to == nullptr) return {};
     if (fragments_++ % kMeasureEvery < 2) measure_distance(*line);
+    if (bytes < kStreamFrom) prefetch_to_write(to, bytes);
     gather(message, to, bytes, bytes >= kStreamFrom ? copy_ : copy_near);
     publish_fragment(*line, message, Way::bounce, {static_cast<uint64_t>(to - ring_), bytes, 0});
     message.begun = true;
@@ -301,6 +303,7 @@ Status ShmReader::open_fragment(const Fragment& fragment) {
     if (fragment.at > ring_bytes_ || fragment.bytes > ring_bytes_ - fragment.at)
       return Code::internal;
     data_ = ring_ + fragment.at;
+    if (fragment.bytes <= kPrefetchTo) prefetch_to_read(data_, fragment.bytes);
   } else if (way_ == Way::pulled) {
     address_ = fragment.at;
     staged_ = 0;

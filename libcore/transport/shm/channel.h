@@ -4,7 +4,8 @@
 // Owned by the endpoint. Absent: set-up, sleeping.
 //
 // A message goes in the line itself (40 bytes), or through the ring in fragments, so that the two
-// copies overlap, or by reference: mapped (hcommMemAlloc memory) or pulled (process_vm_readv). A
+// copies overlap, or by reference: mapped (hcommMemAlloc memory), or pulled (process_vm_readv; with
+// HCOMM_SHM_PULL=on only: it was slower than the ring at nearly every size on one core and two). A
 // reference that the peer may be unable to follow is tentative: `done` stays 0 and nothing follows
 // it until the peer has passed its line, so the bytes can still go through the ring instead.
 //
