@@ -358,9 +358,7 @@ void Control::handle_end() {
   if (hub_left_) {
     end_.text = who + " has destroyed its communicators and serves the job no more";
   } else {
-    const bool broken = link_.reader().broken();
-    end_.text = fmt::format("{} {}; look at its output", who,
-                            broken ? "sent what is no control message" : link_.ended());
+    end_.text = fmt::format("{} died: {}; look at its output", who, link_.ended());
     if (!joining) note(end_);
   }
   fail_all(end_);

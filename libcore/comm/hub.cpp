@@ -72,20 +72,6 @@ std::vector<UniqueFd> listen_on_all(std::vector<SocketAddress>& addresses, std::
   return listeners;
 }
 
-// A way to the hub for rank 0 in its own process, which stays when an interface goes.
-void add_loopback(Root& root, std::vector<UniqueFd>& listeners) {
-  const bool has = std::any_of(root.addresses.begin(), root.addresses.end(),
-                               [](const SocketAddress& each) { return each.is_loopback(); });
-  if (has) return;
-  try {
-    UniqueFd listener = transport::listen_on(SocketAddress::loopback(0), "");
-    root.addresses.push_back(SocketAddress::loopback(transport::port_of(listener.get())));
-    listeners.push_back(std::move(listener));
-  } catch (const Error&) {
-    // a host without loopback: rank 0 comes as the others do
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Hub> Hub::listen(Service& service, const Config& config, Worlds worlds) {
@@ -120,7 +106,6 @@ std::unique_ptr<Hub> Hub::listen_at(Service& service, const Root& root, UniqueFd
   } else {
     listeners = listen_on_all(mine.addresses, "");
   }
-  add_loopback(mine, listeners);
   return std::unique_ptr<Hub>(new Hub(service, std::move(mine), std::move(listeners), worlds));
 }
 

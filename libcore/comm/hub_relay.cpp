@@ -69,11 +69,12 @@ void Hub::lost(uint32_t rank, std::string how) {
   Seat& seat = seats_[rank];
   seat.state = Seat::State::dead;
   seat.link.reset();
-  const Failure failure{.code = Code::peer_failed,
-                        .rank = 0,
-                        .peer = static_cast<int>(rank),
-                        .host = seat.hello.host,
-                        .text = fmt::format("{} {}; look at its output", rank_text(rank), how)};
+  const Failure failure{
+      .code = Code::peer_failed,
+      .rank = 0,
+      .peer = static_cast<int>(rank),
+      .host = seat.hello.host,
+      .text = fmt::format("{} died: {}; look at its output", rank_text(rank), how)};
   deliver(board_->lose(rank, Board::Loss::death, failure));
   fail(failure);
   count_leavers();

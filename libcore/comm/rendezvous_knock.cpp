@@ -45,12 +45,7 @@ class Knocker {
  public:
   Knocker(const Root& root, const Hello& hello, Deadline deadline)
       : root_(root), hello_(hello), deadline_(deadline), start_ns_(now_ns()) {
-    // Mostly the hub is in rank 0's own process: loopback stays when an interface goes.
-    const bool loopback_first = hello.rank == 0;
-    for (const SocketAddress& address : root.addresses)
-      if (loopback_first && address.is_loopback()) doors_.emplace_back(address);
-    for (const SocketAddress& address : root.addresses)
-      if (!loopback_first || !address.is_loopback()) doors_.emplace_back(address);
+    for (const SocketAddress& address : root.addresses) doors_.emplace_back(address);
   }
 
   Welcomed run() {

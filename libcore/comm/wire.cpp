@@ -189,10 +189,8 @@ bool Link::receive() {
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0 && again(errno)) return true;
     if (bytes <= 0) {
-      // A killed process that had not read everything resets its connection.
-      ended_ = bytes == 0 || errno == ECONNRESET
-                   ? "died: its control connection was closed"
-                   : "cannot be reached any more: " + std::generic_category().message(errno);
+      ended_ = bytes == 0 ? "the connection was closed"
+                          : "the connection broke: " + std::generic_category().message(errno);
       return false;
     }
     reader_.append({buffer, static_cast<size_t>(bytes)});

@@ -122,7 +122,7 @@ class Link {
   bool receive();
   std::optional<Frame> next() { return reader_.next(); }
   FrameReader& reader() { return reader_; }
-  const std::string& ended() const { return ended_; }  // "died: ...", of the other end
+  const std::string& ended() const { return ended_; }
 
   void finish_sending();  // shutdown(write), after what waits was sent
   bool sent_all();        // nothing waits
