@@ -78,7 +78,10 @@ size_t end_of_blank(std::string_view text, size_t at) {
   if (rest.starts_with("R\"") && (at == 0 || !word_character(text[at - 1]))) {
     const size_t open = text.find('(', at);
     if (open == std::string_view::npos) return text.size();
-    return past(")" + std::string(text.substr(at + 2, open - at - 2)) + "\"", open);
+    std::string close = ")";
+    close += text.substr(at + 2, open - at - 2);
+    close += '"';
+    return past(close, open);
   }
   const char quote = text[at];
   const bool digits =
