@@ -21,6 +21,11 @@ struct Matrix {
   Matrix() = default;
   Matrix(size_t row_count, size_t column_count)
       : rows(row_count), columns(column_count), values(row_count * column_count) {}
+  void resize(size_t row_count, size_t column_count) {
+    rows = row_count;
+    columns = column_count;
+    values.resize(rows * columns);
+  }
   View view() const { return {values.data(), rows, columns, columns}; }
   std::span<float> row(size_t index) { return {values.data() + index * columns, columns}; }
   std::span<const float> row(size_t index) const {

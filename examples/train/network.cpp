@@ -45,10 +45,6 @@ void sum_rows(const Matrix& matrix, float* sums) {
   }
 }
 
-void resize(Matrix& matrix, size_t rows, size_t columns) {
-  if (matrix.rows != rows) matrix = Matrix(rows, columns);
-}
-
 }  // namespace
 
 Network::Network(uint64_t seed) : weights_(kWeights), gradients_(kWeights), velocity_(kWeights) {
@@ -57,8 +53,8 @@ Network::Network(uint64_t seed) : weights_(kWeights), gradients_(kWeights), velo
 }
 
 void Network::forward(const Matrix& images) {
-  resize(hidden_, images.rows, kHidden);
-  resize(outputs_, images.rows, kClasses);
+  hidden_.resize(images.rows, kHidden);
+  outputs_.resize(images.rows, kClasses);
   const View w1{weights_.data() + kW1, kInputs, kHidden, kHidden};
   const View w2{weights_.data() + kW2, kHidden, kClasses, kClasses};
   multiply(images.view(), w1, hidden_.values.data());
@@ -86,7 +82,7 @@ Score Network::judge(std::span<const uint8_t> labels, float scale) {
 }
 
 void Network::backward(const Matrix& images) {
-  resize(hidden_gradient_, images.rows, kHidden);
+  hidden_gradient_.resize(images.rows, kHidden);
   float* const out = gradients_.data();
   multiply(hidden_.view().transposed(), outputs_.view(), out + kW2);
   sum_rows(outputs_, out + kB2);

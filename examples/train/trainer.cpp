@@ -48,7 +48,7 @@ void Trainer::shuffle() {
 
 Score Trainer::step(size_t first, size_t count) {
   const auto [begin, end] = share(count, rank_, ranks_);
-  if (images_.rows != end - begin) images_ = Matrix(end - begin, kInputs);
+  images_.resize(end - begin, kInputs);
   labels_.resize(end - begin);
   for (size_t i = begin; i < end; i++) {
     const uint32_t image = order_[first + i];
