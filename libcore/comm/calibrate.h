@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "comm/control.h"
+#include "comm/control/control.h"
 #include "comm/links.h"
 #include "schedule/cost.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "comm/hub.h"
-#include "comm/job.h"
+#include "comm/control/hub.h"
+#include "comm/control/job.h"
 #include "hcomm/hcomm.h"
 
 namespace hcomm::comm {
@@ -31,9 +31,11 @@ uint64_t number_of(const Nonce& nonce, std::string_view purpose) {
 
 Membership membership_of(const Nonce& nonce, std::unique_ptr<Control> control) {
   Membership membership;
-  membership.id = number_of(nonce, "communicator");
-  membership.token[0] = number_of(nonce, "token 0");
-  membership.token[1] = number_of(nonce, "token 1");
+  // A job may make one world after the other: same nonce, another number.
+  const std::string world = fmt::format(" of world {}", control->world());
+  membership.id = number_of(nonce, "communicator" + world);
+  membership.token[0] = number_of(nonce, "token 0" + world);
+  membership.token[1] = number_of(nonce, "token 1" + world);
   membership.rank = control->rank();
   membership.members.resize(control->ranks());
   std::iota(membership.members.begin(), membership.members.end(), 0u);

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "comm/rendezvous.h"
+#include "comm/control/rendezvous.h"
 #include "comm/runtime.h"
 
 namespace hcomm::comm {

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <vector>
 
-#include "comm/control.h"
+#include "comm/control/control.h"
 
 namespace hcomm::comm {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/control.h"
+#include "comm/control/control.h"
 #include "engine/executor.h"
 #include "transport/transport.h"
 

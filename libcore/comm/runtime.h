@@ -10,10 +10,10 @@
 
 #include "base/config.h"
 #include "base/process.h"
-#include "comm/control.h"
-#include "comm/hub.h"
-#include "comm/job.h"
-#include "comm/service.h"
+#include "comm/control/control.h"
+#include "comm/control/hub.h"
+#include "comm/control/job.h"
+#include "comm/control/service.h"
 #include "device/memory.h"
 #include "trace/recorder.h"
 

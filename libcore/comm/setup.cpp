@@ -11,7 +11,7 @@
 #include "base/thread.h"
 #include "comm/calibrate.h"
 #include "comm/communicator.h"
-#include "comm/host.h"
+#include "comm/control/host.h"
 #include "comm/text.h"
 
 namespace hcomm::comm {

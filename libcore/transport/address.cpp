@@ -320,7 +320,7 @@ std::vector<Interface> interfaces() {
     const int family = at->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     const socklen_t bytes = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    // A link that has just come up may be told so up to a second later: it is a last resort till then.
+    // A link that has just come up may be told so a second later: it is a last resort till then.
     result.push_back({at->ifa_name, SocketAddress(at->ifa_addr, bytes),
                       (at->ifa_flags & IFF_UP) != 0, (at->ifa_flags & IFF_LOOPBACK) != 0,
                       is_bridge_name(at->ifa_name), (at->ifa_flags & IFF_RUNNING) != 0});

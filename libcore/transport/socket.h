@@ -70,9 +70,9 @@ std::vector<Interface> interfaces();
 
 // The addresses to offer to peers, best first, by HCOMM_SOCKET_IFNAME (comma list of prefixes;
 // "=NAME" exact; a leading "^" excludes the list) and HCOMM_SOCKET_FAMILY: ordinary ones, then
-// bridges, then link-local, then those without a carrier, loopback last unless asked for by name. An
-// exclusion never promotes loopback. Throws Error(invalid_argument) naming the filter and what there
-// is when nothing is left.
+// bridges, then link-local, then those without a carrier, loopback last unless asked for by name.
+// An exclusion never promotes loopback. Throws Error(invalid_argument) naming the filter and what
+// there is when nothing is left.
 std::vector<SocketAddress> usable_addresses(const Config& config, std::span<const Interface> from);
 
 // Listens on address (port 0: one of `range` "LOW-HIGH", or any when it is empty). The message of a

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control plane with ranks as threads: exchanges, failures, signatures, going.
-#include "comm/control.h"
+#include "comm/control/control.h"
 
 #include <algorithm>
 #include <mutex>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which launcher started us, from its variables alone; and PMI-1 with a small launcher of our own.
-#include "comm/job.h"
+#include "comm/control/job.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 
 #include "base/dynlib.h"
 #include "comm/job_threads.h"
-#include "comm/pmi.h"
+#include "comm/control/pmi.h"
 
 namespace hcomm::comm {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/control.h"
-#include "comm/hub.h"
+#include "comm/control/control.h"
+#include "comm/control/hub.h"
 
 namespace hcomm::comm {
 

@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "base/config.h"
-#include "comm/control.h"
-#include "comm/job.h"
+#include "comm/control/control.h"
+#include "comm/control/job.h"
 
 // What libpmix keeps to the end is its own.
 extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions() {

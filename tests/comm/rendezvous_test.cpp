@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How ranks get in, and who does not: the faults of kind boot-rendezvous.
-#include "comm/rendezvous.h"
+#include "comm/control/rendezvous.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames from bytes that nobody trusts, and what a hub keeps of what ranks post.
-#include "comm/wire.h"
+#include "comm/control/wire.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "comm/board.h"
-#include "comm/rendezvous.h"
+#include "comm/control/board.h"
+#include "comm/control/rendezvous.h"
 
 namespace hcomm::comm {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reported faults of addresses, as small cases: two hosts made of network, name and mount namespaces
-// joined by a virtual cable. Needs root and the ip command; skips with the reason otherwise.
+// Reported faults of addresses, as small cases: two hosts made of network, name and mount
+// namespaces, joined by a virtual cable. Needs root and the ip command; skips with the reason otherwise.
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -14,7 +14,9 @@ namespace {
 
 using Codes = std::vector<int>;
 
-bool run(const std::string& command) { return std::system((command + " 2>/dev/null").c_str()) == 0; }
+bool run(const std::string& command) {
+  return std::system((command + " 2>/dev/null").c_str()) == 0;
+}
 
 struct Lab {
   const char* names[2] = {"node1.a", "node1.b"};
@@ -87,7 +89,8 @@ TEST(Network, NET_03_ExcludingDockerDoesNotPromoteLoopback) {
   NEEDS_A_LAB();
   EXPECT_EQ(run_lab({.names = {"alpha", "beta"},
                      .extra = "ip link add docker0 type veth peer name docker1 && "
-                              "ip addr add 172.17.0.1/16 dev docker0 && ip link set docker0 up && ip link set docker1 up",
+                              "ip addr add 172.17.0.1/16 dev docker0 && "
+                              "ip link set docker0 up && ip link set docker1 up",
                      .interfaces = "^docker0"}),
             (Codes{0, 0}));
 }

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/config.h"
-#include "comm/board.h"
-#include "comm/rendezvous.h"
-#include "comm/service.h"
+#include "comm/control/board.h"
+#include "comm/control/rendezvous.h"
+#include "comm/control/service.h"
 
 namespace hcomm::comm {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/control.h"
+#include "comm/control/control.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "comm/host.h"
+#include "comm/control/host.h"
 
 namespace hcomm::comm {
 

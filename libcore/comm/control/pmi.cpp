@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/pmi.h"
+#include "comm/control/pmi.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/rendezvous.h"
+#include "comm/control/rendezvous.h"
 
 #include <sys/random.h>
 

@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "comm/wire.h"
+#include "comm/control/wire.h"
 #include "transport/socket.h"
 
 namespace hcomm::comm {

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "base/fd.h"
-#include "comm/service.h"
+#include "comm/control/service.h"
 
 namespace hcomm::comm {
 

@@ -17,9 +17,9 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "comm/hub.h"
-#include "comm/rendezvous.h"
-#include "comm/service.h"
+#include "comm/control/hub.h"
+#include "comm/control/rendezvous.h"
+#include "comm/control/service.h"
 
 namespace hcomm::comm {
 

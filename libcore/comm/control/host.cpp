@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/host.h"
+#include "comm/control/host.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/service.h"
+#include "comm/control/service.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "comm/hub.h"
+#include "comm/control/hub.h"
 
 namespace hcomm::comm {
 

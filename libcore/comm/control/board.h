@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/wire.h"
+#include "comm/control/wire.h"
 
 namespace hcomm::comm {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hub while ranks join: listeners, guests, seats, the deadline.
-#include "comm/hub.h"
+#include "comm/control/hub.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "comm/host.h"
+#include "comm/control/host.h"
 
 namespace hcomm::comm {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/job.h"
+#include "comm/control/job.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "comm/pmi.h"
+#include "comm/control/pmi.h"
 
 namespace hcomm::comm {
 

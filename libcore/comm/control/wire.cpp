@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/wire.h"
+#include "comm/control/wire.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "comm/rendezvous.h"
+#include "comm/control/rendezvous.h"
 
 namespace hcomm::comm {
 

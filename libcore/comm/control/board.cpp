@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/board.h"
+#include "comm/control/board.h"
 
 #include <algorithm>
 #include <numeric>
