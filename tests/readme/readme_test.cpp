@@ -53,7 +53,7 @@ std::string as_test(std::string command, const std::string& prefix) {
       {"build/release", kBuild.string()},
       {"$HOME/hcomm", prefix},
       {"1K:1G", "1K:1M:x32"},
-      {"8:1M", "8:4K:x512"},
+      {"8:1M", "1K"},
       {"--epochs 3", "--epochs 1 --limit 1000"},
   };
   for (const auto& [from, to] : changes)
