@@ -52,7 +52,7 @@ void two_inputs(benchmark::State& state, const std::string& kernels, Type type, 
     reduce2(type, op, buffers.to.data(), buffers.pointers[0], buffers.pointers[1], count, store);
     benchmark::ClobberMemory();
   }
-  state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * bytes));
+  state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 
 void many_inputs(benchmark::State& state, const std::string& kernels, Type type) {

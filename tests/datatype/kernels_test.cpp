@@ -97,7 +97,7 @@ TEST_F(Kernels, EveryTypeAndOperatorGivesTheReferenceAtEveryCount) {
   constexpr size_t kCount = 700;
   for (const Type type : reference::all_types()) {
     for (const Op op : reference::ops_of(type)) {
-      for (const size_t inputs : {1, 2, 3, 8, 9}) {
+      for (const size_t inputs : {1u, 2u, 3u, 8u, 9u}) {
         const Case c(type, op, inputs, kCount, random_);
         on_all([&] {
           std::vector<size_t> counts = {kCount, 513, 256, 127};
@@ -132,7 +132,7 @@ TEST_F(Kernels, AnyAlignmentWillDoAndStreamingEqualsCached) {
   constexpr size_t kCount = 1200;
   for (const Type type : reference::all_types()) {
     const Op op = is_integer(type) ? Op::bxor : Op::sum;
-    for (const size_t inputs : {2, 5}) {
+    for (const size_t inputs : {2u, 5u}) {
       Case c(type, op, inputs, kCount, random_);
       on_all([&] {
         for (int round = 0; round < 150; round++) {
@@ -164,7 +164,7 @@ TEST_F(Kernels, OutputMayBeAnyInput) {
   constexpr size_t kCount = 300;
   for (const Type type : reference::all_types()) {
     for (const Op op : {Op::sum, Op::prod, Op::max}) {
-      for (const size_t inputs : {1, 2, 3, 7}) {
+      for (const size_t inputs : {1u, 2u, 3u, 7u}) {
         const Case c(type, op, inputs, kCount, random_);
         on_all([&] {
           for (size_t same = 0; same < inputs; same++) {
@@ -190,7 +190,7 @@ TEST_F(Kernels, OutputMayBeAnyInput) {
 TEST_F(Kernels, NUM_09_MoreInputsThanAreReadSideBySide) {
   constexpr size_t kCount = 5000;
   for (const Type type : reference::all_types()) {
-    for (const size_t inputs : {9, 17}) {
+    for (const size_t inputs : {9u, 17u}) {
       const Case c(type, Op::sum, inputs, kCount, random_);
       on_all([&] {
         for (const size_t count : {kCount, size_t{4097}, size_t{1024}, size_t{513}}) {

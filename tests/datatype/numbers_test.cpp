@@ -89,7 +89,7 @@ TEST_P(Numbers, KernelsReadAndRoundEveryCode) {
   for (const Type type : reference::narrow_floats()) {
     const std::vector<Bits> codes = all_codes(type);
     const std::vector<Bits> minus_zero(codes.size(), Bits{codes.size() / 2});
-    for (const size_t zeros : {1, 2}) {
+    for (const size_t zeros : {1u, 2u}) {
       std::vector<std::vector<Bits>> inputs(zeros, minus_zero);
       inputs.push_back(codes);
       const std::vector<Bits> sums = reduced(type, Op::sum, inputs);
@@ -170,7 +170,7 @@ TEST_P(Numbers, NUM_09_ManyInputsAreRoundedOnce) {
 
 TEST_P(Numbers, NUM_09_NarrowSumsOfOnesDoNotSaturate) {
   for (const Type type : {Type::float16, Type::bfloat16}) {
-    for (const size_t ranks : {8, 64, 512, 20'000}) {
+    for (const size_t ranks : {8u, 64u, 512u, 20'000u}) {
       const std::vector<std::vector<Bits>> ones(ranks, std::vector<Bits>(3, bits_of(type, 1)));
       for (const Bits bits : reduced(type, Op::sum, ones))
         EXPECT_EQ(bits, reference::nearest(type, static_cast<double>(ranks))) << name(type);
@@ -217,7 +217,7 @@ TEST_P(Numbers, MinusZeroIsBelowZero) {
   for (const Type type : reference::all_types()) {
     if (is_integer(type)) continue;
     const Bits zero = 0, minus_zero = Bits{1} << (size_of(type) * 8 - 1);
-    for (const size_t count : {1, 50}) {
+    for (const size_t count : {1u, 50u}) {
       const std::vector<Bits> plus(count, zero), minus(count, minus_zero);
       for (const auto& inputs :
            {std::vector{plus, minus}, std::vector{minus, plus}, std::vector{minus, plus, minus}}) {
