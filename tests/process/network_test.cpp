@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reported faults of addresses, as small cases: two hosts made of network, name and mount
-// namespaces, joined by a virtual cable. Needs root and the ip command; skips with the reason otherwise.
+// namespaces, joined by a virtual cable. Needs root and the ip command; skips with the reason
+// otherwise.
 #include <sched.h>
 #include <sys/mount.h>
 
