@@ -5,8 +5,9 @@
 # To build, run and test. Beside these only what every Debian has.
 packages="g++ cmake ninja-build pkg-config libfmt-dev libcli11-dev nlohmann-json3-dev libhwloc-dev
   zlib1g-dev libgtest-dev libbenchmark-dev dataset-fashion-mnist"
-# Used where they are there: a build cache, a checker of manual pages, launchers of ranks.
-optional_packages="ccache groff-base openmpi-bin libopenmpi-dev mpich libpmix2"
+# Used where they are there: a build cache, a checker of manual pages, hosts made
+# of namespaces, launchers of ranks.
+optional_packages="ccache groff-base iproute2 openmpi-bin libopenmpi-dev mpich libpmix2"
 
 say() { printf '%s: %s\n' "$script" "$*"; }
 die() {

@@ -4,8 +4,7 @@
 // element type; a result other than success is thrown as a Failure.
 //
 //     auto world = hcomm::Communicator::world();
-//     std::vector<float> sum(gradients.size());
-//     world.all_reduce(gradients, sum);            // or in place: world.all_reduce(gradients)
+//     world.all_reduce(gradients, sum);  // or in place: world.all_reduce(gradients)
 //
 // Absent: the V forms, registration and operators of one's own: call the C API with get().
 #ifndef HCOMM_HPP
@@ -13,7 +12,6 @@
 
 #include <cstddef>
 #include <ranges>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -52,7 +50,7 @@ constexpr hcommDataType_t natural_type() {
   }
   return hcommNumTypes;
 }
-// The element type of T. Specialise it for a type of yours:
+// The element type of T; for a type of yours:
 // template <> inline constexpr hcommDataType_t hcomm::type_of<Half> = hcommFloat16;
 template <typename T>
 inline constexpr hcommDataType_t type_of = natural_type<T>();
@@ -84,8 +82,8 @@ void group(Calls&& calls) {
   require(hcommGroupEnd());
 }
 
-// One rank's end of a communicator; moves, does not copy. Each collective returns when the result
-// is there, or with a stream as soon as it is queued. Throws Failure.
+// One rank's end of a communicator. Collectives return when the result is there, or with a stream
+// as soon as they are queued. Throws Failure.
 class Communicator {
  public:
   // The job that started this process; one rank without a launcher.
@@ -199,5 +197,4 @@ class Communicator {
 };
 
 }  // namespace hcomm
-
 #endif  // HCOMM_HPP
