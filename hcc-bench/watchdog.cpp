@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -19,14 +21,20 @@ namespace hcomm::bench {
 
 namespace {
 
-// How a process is, as /proc says it: "running", "stopped", "gone".
-std::string process_text(int pid) {
+constexpr int64_t kMostPatience = 20;  // time-outs, while a rank that is late works
+
+// The letter that /proc has for the state of a process, 0: it is gone.
+char process_state(int pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text;
   std::getline(file, text);
   const size_t end = text.rfind(')');  // the name may hold anything
-  if (end == std::string::npos || end + 2 >= text.size()) return "process is gone";
-  const char state = text[end + 2];
+  return end == std::string::npos || end + 2 >= text.size() ? '\0' : text[end + 2];
+}
+
+std::string process_text(int pid) {
+  const char state = process_state(pid);
+  if (state == '\0') return "process is gone";
   if (state == 'T' || state == 't') return "process is stopped";
   if (state == 'Z' || state == 'X') return "process has ended";
   if (state == 'D') return "process waits for a device";
@@ -49,33 +57,55 @@ std::string rank_text(const trace::RankSnapshot& rank) {
   return text + process_text(rank.pid);
 }
 
+// What the recorder that hcc-launch holds says of all ranks of the host; empty without one.
+struct Ranks {
+  std::vector<std::optional<trace::RankSnapshot>> ranks;
+  uint64_t newest = 0;  // operation that any rank has begun
+  bool behind(const trace::RankSnapshot& rank) const {
+    return rank.last.empty() || rank.last.front().serial < newest;
+  }
+};
+
+Ranks read_ranks(int ranks) {
+  Ranks all;
+  const int fd = Config::from_env().recorder_fd;
+  if (fd < 0) return all;
+  const size_t bytes = trace::kAreaBytes * static_cast<size_t>(ranks);
+  void* memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return all;
+  for (int i = 0; i < ranks; i++) {
+    all.ranks.push_back(trace::read_rank(
+        static_cast<const char*>(memory) + trace::kAreaBytes * static_cast<size_t>(i), 1));
+    const auto& rank = all.ranks.back();
+    if (rank && !rank->last.empty()) all.newest = std::max(all.newest, rank->last.front().serial);
+  }
+  munmap(memory, bytes);
+  return all;
+}
+
+// A rank that has not arrived but works is filling or checking its buffers: late, not hung.
+bool somebody_works(int ranks) {
+  const Ranks all = read_ranks(ranks);
+  return std::any_of(all.ranks.begin(), all.ranks.end(), [&](const auto& rank) {
+    if (!rank || !all.behind(*rank)) return false;
+    const char state = process_state(rank->pid);
+    return state == 'R' || state == 'D';
+  });
+}
+
 }  // namespace
 
 std::string ranks_text(int ranks) {
-  const int fd = Config::from_env().recorder_fd;
-  if (fd < 0) return {};
-  const size_t bytes = trace::kAreaBytes * static_cast<size_t>(ranks);
-  void* memory = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return {};
   std::string text;
-  uint64_t newest = 0;
-  std::vector<std::optional<trace::RankSnapshot>> all;
-  for (int i = 0; i < ranks; i++) {
-    all.push_back(trace::read_rank(
-        static_cast<const char*>(memory) + trace::kAreaBytes * static_cast<size_t>(i), 1));
-    if (all.back() && !all.back()->last.empty())
-      newest = std::max(newest, all.back()->last.front().serial);
-  }
-  for (int i = 0; i < ranks; i++) {
-    const auto& rank = all[static_cast<size_t>(i)];
-    if (!rank) {
+  const Ranks all = read_ranks(ranks);
+  for (size_t i = 0; i < all.ranks.size(); i++) {
+    const auto& rank = all.ranks[i];
+    if (!rank)
       text += fmt::format("  rank {}: did not start the library on this host\n", i);
-      continue;
-    }
-    const bool behind = rank->last.empty() || rank->last.front().serial < newest;
-    text += fmt::format("  {}{}\n", rank_text(*rank), behind ? "  <- did not arrive" : "");
+    else
+      text += fmt::format("  {}{}\n", rank_text(*rank),
+                          all.behind(*rank) ? "  <- did not arrive" : "");
   }
-  munmap(memory, bytes);
   return text;
 }
 
@@ -104,15 +134,20 @@ void Watchdog::at(std::string place) {
 void Watchdog::watch() {
   name_thread("bench-watchdog");
   uint64_t seen = 0;
-  int64_t since_ns = now_ns();
+  int64_t since_ns = now_ns(), late_ns = 0;
   std::unique_lock lock(mutex_);
   const auto pause = std::chrono::nanoseconds(std::min<int64_t>(timeout_ns_ / 4, 250'000'000));
   while (!end_) {
     ended_.wait_for(lock, pause);
     const uint64_t steps = steps_.load(std::memory_order_relaxed);
-    if (steps != seen) since_ns = now_ns();
+    if (steps != seen) {
+      since_ns = now_ns();
+      late_ns = 0;
+    }
     seen = steps;
-    if (!end_ && now_ns() - since_ns >= timeout_ns_) bite();
+    if (end_ || now_ns() - since_ns < timeout_ns_ + late_ns) continue;
+    if (late_ns >= kMostPatience * timeout_ns_ || !somebody_works(ranks_)) bite();
+    late_ns += timeout_ns_ / 4;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hang watchdog: a thread that ends the process with exit code 4 when no operation has finished
-// for a while, after saying where this rank is; the first ranks also say where all ranks of the
+// for a while and no rank that is awaited works, after saying where this rank is; the first ranks also say where all ranks of the
 // host are, from the recorder that hcc-launch holds. The measuring thread only stores a counter.
 #pragma once
 
