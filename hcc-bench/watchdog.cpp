@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -83,9 +84,13 @@ Ranks read_ranks(int ranks) {
   return all;
 }
 
-// A rank that has not arrived but works is filling or checking its buffers: late, not hung.
-bool somebody_works(int ranks) {
+// A rank that has not arrived but works is filling or checking its buffers, and an operation whose
+// bytes move is a large one: late, not hung. `moved`: the bytes at the last look.
+bool somebody_works(int ranks, uint64_t& moved) {
   const Ranks all = read_ranks(ranks);
+  uint64_t now_moved = 0;
+  for (const auto& rank : all.ranks) now_moved += rank ? rank->moved_bytes : 0;
+  if (std::exchange(moved, now_moved) != now_moved) return true;
   return std::any_of(all.ranks.begin(), all.ranks.end(), [&](const auto& rank) {
     if (!rank || !all.behind(*rank)) return false;
     const char state = process_state(rank->pid);
@@ -135,6 +140,7 @@ void Watchdog::watch() {
   name_thread("bench-watchdog");
   uint64_t seen = 0;
   int64_t since_ns = now_ns(), late_ns = 0;
+  uint64_t moved = 0;
   std::unique_lock lock(mutex_);
   const auto pause = std::chrono::nanoseconds(std::min<int64_t>(timeout_ns_ / 4, 250'000'000));
   while (!end_) {
@@ -146,7 +152,7 @@ void Watchdog::watch() {
     }
     seen = steps;
     if (end_ || now_ns() - since_ns < timeout_ns_ + late_ns) continue;
-    if (late_ns >= kMostPatience * timeout_ns_ || !somebody_works(ranks_)) bite();
+    if (late_ns >= kMostPatience * timeout_ns_ || !somebody_works(ranks_, moved)) bite();
     late_ns += timeout_ns_ / 4;
   }
 }

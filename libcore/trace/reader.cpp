@@ -27,6 +27,10 @@ std::optional<RankSnapshot> read_rank(const void* memory, size_t newest) {
     rank.waiting_us =
         micros(ticks()) - micros(area.waiting_since_ticks.load(std::memory_order_relaxed));
 
+  for (const LinkCounters& link : area.links)
+    rank.moved_bytes += link.sent_bytes.load(std::memory_order_relaxed) +
+                        link.received_bytes.load(std::memory_order_relaxed);
+
   const uint64_t last = area.last_serial.load(std::memory_order_acquire);
   for (uint64_t serial = last; serial > 0 && rank.last.size() < newest; serial--) {
     if (last - serial >= kRingRecords) break;

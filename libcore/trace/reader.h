@@ -28,6 +28,7 @@ struct RankSnapshot {
   std::string host;
   int waiting_peer = -1;
   double waiting_us = 0;
+  uint64_t moved_bytes = 0;  // sent to and received from all peers, whole messages
   std::vector<OpSnapshot> last;  // newest first
 };
 
