@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hang watchdog: a thread that ends the process with exit code 4 when no operation has finished
 // for a while, no bytes move and no rank that is awaited works. It says where this rank is; the
-// first ranks also say where all ranks of the host are, from the recorder that hcc-launch holds. The
-// measuring thread only stores a counter.
+// first ranks also say where all ranks of the host are, from the recorder that hcc-launch holds.
+// The measuring thread only stores a counter.
 #pragma once
 
 #include <atomic>
