@@ -181,6 +181,7 @@ Status ShmWriter::send_fragments(Outgoing& message) {
     if (fragments_++ % kMeasureEvery < 2) measure_distance(*line);
     if (bytes < kStreamFrom) prefetch_to_write(to, bytes);
     gather(message, to, bytes, bytes >= kStreamFrom ? copy_ : copy_near);
+    far_fence();  // a release store does not wait for stores that go past the caches
     publish_fragment(*line, message, Way::bounce, {static_cast<uint64_t>(to - ring_), bytes, 0});
     message.begun = true;
     budget -= std::min(budget, bytes);
