@@ -65,6 +65,24 @@ hcommResult_t with(const char* call, hcommComm_t comm, Body body) {
   return guarded(call, [&] { return alive(comm) ? body() : refuse_handle(call, comm); });
 }
 
+// Makes a communicator out of another one, in the order of that one's calls.
+template <typename Make>
+hcommResult_t make_child(hcommComm_t comm, hcommComm_t* newcomm, Make make) {
+  Communicator& parent = *comm->communicator;
+  const uint64_t ticket = parent.take_ticket();
+  parent.enter(ticket);
+  std::unique_ptr<Communicator> child;
+  try {
+    child = make(parent);
+  } catch (...) {
+    parent.leave();
+    throw;
+  }
+  parent.leave();
+  if (child) *newcomm = handle_of(std::move(child));
+  return hcommSuccess;
+}
+
 template <size_t N>
 void put(char (&to)[N], const std::string& text) {
   const size_t bytes = std::min(N - 1, text.size());
@@ -184,19 +202,39 @@ hcommResult_t hcommCommSplit(hcommComm_t comm, int color, int key, hcommComm_t* 
     *newcomm = nullptr;
     const Config config = configured(comm->communicator->config(), given);
     return now_or_at_group_end("hcommCommSplit", [=] {
-      Communicator& parent = *comm->communicator;
-      const uint64_t ticket = parent.take_ticket();
-      parent.enter(ticket);
-      std::unique_ptr<Communicator> child;
-      try {
-        child = parent.split(color, key, config);
-      } catch (...) {
-        parent.leave();
-        throw;
-      }
-      parent.leave();
-      if (child) *newcomm = handle_of(std::move(child));
-      return hcommSuccess;
+      return make_child(comm, newcomm, [&](Communicator& parent) {
+        return parent.split(color, key, config);
+      });
+    });
+  });
+}
+
+hcommResult_t hcommCommShrink(hcommComm_t comm, const int* exclude, int excluded,
+                              hcommComm_t* newcomm, const hcommConfig_t* given, int flags) {
+  return with("hcommCommShrink", comm, [&] {
+    if (newcomm == nullptr || excluded < 0 || (exclude == nullptr && excluded > 0) ||
+        (flags != HCOMM_SHRINK_DEFAULT && flags != HCOMM_SHRINK_ABORT))
+      return refuse(Code::invalid_argument,
+                    fmt::format("hcommCommShrink: newcomm or exclude is NULL, excluded={} is below "
+                                "0, or flags={} is no HCOMM_SHRINK_ value", excluded, flags));
+    *newcomm = nullptr;
+    const Communicator& members = *comm->communicator;
+    std::vector<uint32_t> out;
+    for (int i = 0; i < excluded; i++) {
+      const auto peer = static_cast<uint32_t>(exclude[i]);
+      if (peer >= members.ranks() || peer == members.rank())
+        return refuse(Code::invalid_argument,
+                      fmt::format("hcommCommShrink: exclude[{}]={} on rank {} of {}: it must be "
+                                  "another rank of the communicator; who is excluded does not call",
+                                  i, exclude[i], members.rank(), members.ranks()));
+      out.push_back(peer);
+    }
+    const Config config = configured(members.config(), given);
+    return now_or_at_group_end("hcommCommShrink", [=] {
+      if (flags == HCOMM_SHRINK_ABORT) comm->communicator->abort("hcommCommShrink");
+      return make_child(comm, newcomm, [&](Communicator& parent) {
+        return parent.shrink(out, config);
+      });
     });
   });
 }

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -97,6 +98,9 @@ class Communicator final : public engine::Party {
 
   // -- children and queries
   std::unique_ptr<Communicator> split(int color, int key, const Config& config);
+  // Of the ranks that are not among `excluded` (no duplicates); called by these, dead ones are
+  // excluded. Also when this communicator is broken.
+  std::unique_ptr<Communicator> shrink(std::span<const uint32_t> excluded, const Config& config);
   std::string explain(const Call& call);
   // Waits until every call has ended; deadline by the config.
   Code finalize();
@@ -117,6 +121,8 @@ class Communicator final : public engine::Party {
   Control& control() { return membership_.line->control(); }
   void connect();
   void agree_on_choice(Deadline deadline);
+  std::unique_ptr<Communicator> child(uint64_t number, std::span<const uint32_t> chosen,
+                                      const Config& config);
   bool wait_for_verdict(int64_t ms);
 
   Runtime& runtime_;
@@ -149,6 +155,7 @@ class Communicator final : public engine::Party {
   Fault fault_;
   uint64_t listener_ = 0;
   uint32_t splits_ = 0;
+  std::map<uint64_t, uint32_t> shrinks_;  // so far, of each set of excluded ranks
 };
 
 }  // namespace hcomm::comm

@@ -119,18 +119,41 @@ void Communicator::connect() {
   agree_on_choice(deadline);
 }
 
-// What choices depend on must be equal everywhere, or ranks would run different plans.
+// What choices depend on must be equal everywhere, or ranks would run different plans. Where it is
+// not, all ranks compare what was said on the first two that differ, and give the same error.
 void Communicator::agree_on_choice(Deadline deadline) {
-  const std::string mine = fmt::format("{:016x}", policy::hash(plans_->inputs()));
-  const auto all = control().exchange(membership_.id, rank(), ranks(), mine, deadline);
-  for (uint32_t peer = 0; peer < ranks(); peer++)
-    if (all[peer] != mine)
-      throw Error(Code::invalid_usage,
-                  fmt::format("communicator {}: {} and rank {} would choose different plans: "
-                              "HCOMM_ALGO, HCOMM_TILE, HCOMM_WINDOW, HCOMM_DETERMINISTIC and the "
-                              "policy file must be equal on all ranks",
-                              config_.name, member_text(peer), rank()),
-                  static_cast<int>(peer));
+  const policy::Inputs& inputs = plans_->inputs();
+  const auto exchange = [&](std::string_view mine) {
+    return control().exchange(membership_.id, rank(), ranks(), mine, deadline);
+  };
+  const auto hashes = exchange(fmt::format("{:016x}", policy::hash(inputs)));
+  const auto other = std::find_if(hashes.begin(), hashes.end(),
+                                  [&](const std::string& hash) { return hash != hashes[0]; });
+  if (other == hashes.end()) return;
+  const auto peer = static_cast<uint32_t>(other - hashes.begin());
+  Fields said;
+  if (rank() == 0 || rank() == peer)
+    for (const auto& [place, text] : policy::sayings(inputs)) {
+      said.add(text);
+      said.add(fmt::format("'{}' ({})", text, place));
+    }
+  const auto all = exchange(said.text());
+  std::vector<std::string> first = Fields::split(all[0]), second = Fields::split(all[peer]);
+  const size_t fields = std::max(first.size(), second.size());
+  first.resize(fields, "nothing more");
+  second.resize(fields, "nothing more");
+  std::string difference = "what they measured differs";
+  for (size_t i = 0; i + 1 < fields; i += 2) {
+    if (first[i] == second[i]) continue;
+    difference =
+        fmt::format("rank 0 has {}, rank {} has {}", first[i + 1], peer, second[i + 1]);
+    break;
+  }
+  throw Error(Code::invalid_usage,
+              fmt::format("communicator {}: {} and {} would choose different plans: {}; settings "
+                          "and the policy file must be equal on all ranks",
+                          config_.name, member_text(0), member_text(peer), difference),
+              static_cast<int>(rank() == peer ? 0 : peer));
 }
 
 Communicator::~Communicator() { membership_.line->forget(listener_); }
@@ -152,13 +175,36 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key, const Conf
       chosen.emplace_back(static_cast<int64_t>(Fields::number(fields[1])), peer);
   }
   std::sort(chosen.begin(), chosen.end());
+  std::vector<uint32_t> members;
+  for (const auto& [order, peer] : chosen) members.push_back(peer);
+  return child(hash_number(serial, static_cast<uint64_t>(color) + 1), members, config);
+}
+
+// Those who remain know all that they need: nobody is asked. They have called it with this list the
+// same number of times; with other lists others than they may have.
+std::unique_ptr<Communicator> Communicator::shrink(std::span<const uint32_t> excluded,
+                                                   const Config& config) {
+  uint64_t number = kHashSeed;
+  std::vector<uint32_t> members;
+  for (uint32_t peer = 0; peer < ranks(); peer++) {
+    if (std::find(excluded.begin(), excluded.end(), peer) == excluded.end())
+      members.push_back(peer);
+    else
+      number = hash_number(peer, number);
+  }
+  return child(hash_number(++shrinks_[number], number), members, config);
+}
+
+// A communicator of some of our ranks, in this order; `number` is the same on all of them, and
+// differs from that of every other child.
+std::unique_ptr<Communicator> Communicator::child(uint64_t number, std::span<const uint32_t> chosen,
+                                                  const Config& config) {
   Membership child = membership_;
   child.members.clear();
-  const uint64_t number = hash_number(serial, static_cast<uint64_t>(color) + 1);
   child.id = hash_number(number, membership_.id) | 1;  // 0 means all communicators
   child.token[0] = hash_number(number, membership_.token[0]);
   child.token[1] = hash_number(number, membership_.token[1]);
-  for (const auto& [order, peer] : chosen) {
+  for (const uint32_t peer : chosen) {
     if (peer == rank()) child.rank = static_cast<uint32_t>(child.members.size());
     child.members.push_back(membership_.members[peer]);
   }

@@ -145,4 +145,18 @@ uint64_t hash(const Inputs& inputs) {
   return hash;
 }
 
+std::vector<Saying> sayings(const Inputs& inputs) {
+  std::vector<Saying> all{{"deterministic", inputs.deterministic ? "on" : "off"},
+                          {"HCOMM_TILE", std::to_string(inputs.tile_bytes)},
+                          {"HCOMM_WINDOW", std::to_string(inputs.window)}};
+  for (const Wish& wish : inputs.wishes)
+    all.push_back({"HCOMM_ALGO", fmt::format("{}={}",
+                                             wish.collective ? schedule::name(*wish.collective)
+                                                             : "every collective",
+                                             wish.algorithm)});
+  for (const Rule& rule : inputs.rules.rules)
+    all.push_back({fmt::format("{}:{}", inputs.rules.file, rule.line), rule.text});
+  return all;
+}
+
 }  // namespace hcomm::policy

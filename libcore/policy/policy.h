@@ -31,6 +31,12 @@ struct Inputs {
 Inputs inputs_from(const Config& config, schedule::Machine machine);
 // Of all that the choice depends on.
 uint64_t hash(const Inputs& inputs);
+// What people have said of it, for ranks whose hashes differ: "HCOMM_TILE" "4194304";
+// "/etc/hcomm/policy.conf:7" "match ranks=8 -> algorithm=ring". Only the text counts.
+struct Saying {
+  std::string place, text;
+};
+std::vector<Saying> sayings(const Inputs& inputs);
 
 struct Request {
   schedule::Shape shape;     // rank and in_place do not matter

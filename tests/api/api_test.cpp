@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -163,6 +165,37 @@ TEST(Api, GroupedCollectivesOfTwoCommunicators) {
     self.ok(hcommCommDestroy(other), "destroy");
   });
   EXPECT_EQ(wrong, "");
+}
+
+// formats.md: a difference in what ranks read names the first differing line and both ranks.
+TEST(Api, DifferentPolicyFilesAreAnErrorThatNamesTheLine) {
+  constexpr int kRanks = 3;
+  char folder[] = "/tmp/hcomm-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string same = std::string(folder) + "/same.conf", other = folder + std::string("/x");
+  const std::string common = "[path_rule]\nmatch ranks=2 -> algorithm=ring\n";
+  std::ofstream(same) << common << "match size<1K -> algorithm=direct\n";
+  std::ofstream(other) << common << "# another line\nmatch size<2K -> algorithm=direct\n";
+  hcommUniqueId id;
+  ASSERT_EQ(hcommGetUniqueId(&id), hcommSuccess);
+  std::vector<std::string> texts(kRanks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; rank++)
+    threads.emplace_back([&, rank] {
+      hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
+      config.policy = rank == 1 ? other.c_str() : same.c_str();
+      hcommComm_t comm = nullptr;
+      EXPECT_EQ(hcommCommInitRankConfig(&comm, kRanks, id, rank, &config), hcommInvalidUsage);
+      texts[static_cast<size_t>(rank)] = hcommGetLastError(nullptr);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& text : texts) {
+    EXPECT_TRUE(says(text.c_str(), "'match size<1K -> algorithm=direct' (")) << text;
+    EXPECT_TRUE(says(text.c_str(), "/x:4)")) << text;
+    EXPECT_TRUE(says(text.c_str(), "rank 0 (host ")) << text;
+    EXPECT_TRUE(says(text.c_str(), "rank 1 (host ")) << text;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Api, DifferentCallsAreAnErrorThatNamesBothSides) {

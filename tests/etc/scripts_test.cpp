@@ -40,6 +40,12 @@ class Machine {
   void break_launcher() {
     folder_.write_program("tree/build/release/bin/hcc-launch", tool("hcc-launch", "exit 3"));
   }
+  void use_real_programs() {
+    folder_.write_program("tree/build/release/bin/hcc-launch",
+                          "#!/bin/sh\nexec " HCC_LAUNCH " \"$@\"\n");
+    folder_.write_program("tree/build/release/bin/hcc-bench",
+                          "#!/bin/sh\nexec " HCC_BENCH " \"$@\"\n");
+  }
   Ran run(const std::string& script) const {
     return test::shell(fmt::format(
         "unset CTEST_PARALLEL_LEVEL; export ROOT={0}; PATH={0}/tools:$PATH {0}/tree/etc/{1}",
@@ -87,6 +93,15 @@ TEST(Quickstart, InstallsBuildsAndRunsBothJobs) {
   EXPECT_EQ(again.code, 0) << again.output;
   EXPECT_EQ(machine.count("apt-get"), 2U) << "nothing is installed twice\n" << machine.log();
   EXPECT_EQ(machine.count("--sizes 1K:2K"), 2U) << machine.log();
+}
+
+TEST(Quickstart, TheProgramsTakeTheJobsOptions) {
+  Machine machine(everything());
+  machine.use_real_programs();
+  const Ran ran = machine.run("quickstart.sh --ranks 2 --sizes 1K:4K");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(ran.says("1.0 KiB") || ran.says("1 KiB") || ran.says("1024")) << ran.output;
+  EXPECT_TRUE(ran.says("quickstart: done")) << ran.output;
 }
 
 TEST(Quickstart, NoInstallNamesWhatIsMissing) {

@@ -239,6 +239,16 @@ TEST(Hash, ChangesWithAllThatTheChoiceDependsOn) {
   EXPECT_EQ(hash(inputs_of(4)), hash(inputs_of(4)));
 }
 
+TEST(Sayings, AreWhatPeopleSaidALineEach) {
+  Inputs inputs = inputs_of(4, "all_reduce=ring", "[tuning]\n\nranks=2 -> tile=1M  # why");
+  inputs.tile_bytes = 4096;
+  std::string said;
+  for (const auto& [place, text] : sayings(inputs)) said += fmt::format("{}: {}; ", place, text);
+  EXPECT_EQ(said,
+            "deterministic: off; HCOMM_TILE: 4096; HCOMM_WINDOW: 0; HCOMM_ALGO: all_reduce=ring; "
+            "policy.conf:3: ranks=2 -> tile=1M; ");
+}
+
 TEST(Explain, NamesInputsCandidatesAndWhatDecided) {
   const Inputs inputs = inputs_of(8, "", "[tuning]\nranks=8 -> algorithm=ring");
   const Request request = request_of(Collective::all_reduce, 8, 1 << 20);

@@ -176,6 +176,16 @@ HCOMM_API hcommResult_t hcommCommInitAll(hcommComm_t* comms, int ndev,
  * rank. HCOMM_SPLIT_NOCOLOR: takes part, gets NULL. config NULL: inherited from comm. */
 HCOMM_API hcommResult_t hcommCommSplit(hcommComm_t comm, int color, int key,
                                        hcommComm_t* newcomm, const hcommConfig_t* config);
+#define HCOMM_SHRINK_DEFAULT 0
+#define HCOMM_SHRINK_ABORT 1 /* ends what is in flight on comm, as hcommCommRevoke does, first */
+/* The ranks of comm that are not among exclude[0..excluded) form a new communicator, in the same
+ * order. They call it with the same list; the excluded ranks do not, and may be dead: this also
+ * works after comm has failed, as long as the process of the job's rank 0 lives. config NULL:
+ * inherited from comm. Errors: hcommInvalidArgument, a list that names this rank or no rank;
+ * hcommTimeout after init_timeout_ms, naming who did not call; hcommRemoteError, a member died. */
+HCOMM_API hcommResult_t hcommCommShrink(hcommComm_t comm, const int* exclude, int excluded,
+                                        hcommComm_t* newcomm, const hcommConfig_t* config,
+                                        int flags);
 /* Waits until all operations of this rank are done. Afterwards only destroy is allowed. */
 HCOMM_API hcommResult_t hcommCommFinalize(hcommComm_t comm);
 /* Finalizes if need be, frees. The handle is invalid afterwards, whatever is returned. */

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <ranges>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -110,6 +111,15 @@ class Communicator {
     return Communicator(part);
   }
 
+  // Collective over those that stay; see hcommCommShrink.
+  Communicator shrink(std::span<const int> exclude, int flags = HCOMM_SHRINK_DEFAULT) const {
+    hcommComm_t left = nullptr;
+    require(hcommCommShrink(comm_, exclude.data(), static_cast<int>(exclude.size()), &left, nullptr,
+                            flags),
+            comm_);
+    return Communicator(left);
+  }
+
   explicit operator bool() const { return comm_ != nullptr; }
   hcommComm_t get() const { return comm_; }
   int rank() const { return number(hcommCommUserRank); }
@@ -165,6 +175,22 @@ class Communicator {
     same(std::ranges::size(in) / ranks() * ranks(), std::ranges::size(in), "all_to_all");
     run(hcommAllToAll(std::ranges::data(in), std::ranges::data(out),
                       std::ranges::size(in) / ranks(), type_of<ElementOf<In>>, comm_, stream));
+  }
+  // out: at root size() times as many elements as in; may be empty elsewhere.
+  template <Elements In, Output Out>
+  requires Alike<In, Out>
+  void gather(const In& in, Out&& out, int root, hcommStream_t stream = {}) {
+    if (rank() == root) same(std::ranges::size(in) * ranks(), std::ranges::size(out), "gather");
+    run(hcommGather(std::ranges::data(in), std::ranges::data(out), std::ranges::size(in),
+                    type_of<ElementOf<In>>, root, comm_, stream));
+  }
+  // in: at root size() times as many elements as out; may be empty elsewhere.
+  template <Elements In, Output Out>
+  requires Alike<In, Out>
+  void scatter(const In& in, Out&& out, int root, hcommStream_t stream = {}) {
+    if (rank() == root) same(std::ranges::size(in), std::ranges::size(out) * ranks(), "scatter");
+    run(hcommScatter(std::ranges::data(in), std::ranges::data(out), std::ranges::size(out),
+                     type_of<ElementOf<In>>, root, comm_, stream));
   }
   void barrier(hcommStream_t stream = {}) { run(hcommBarrier(comm_, stream)); }
 

@@ -61,6 +61,13 @@ void movements(hcomm::Communicator& world) {
   world.all_to_all(to, from);
   expect_equal(from[1], 1, "all_to_all");
 
+  std::vector<int> gathered(rank == 1 ? to.size() : 0);
+  world.gather(std::array{rank + 5}, gathered, 1);
+  if (rank == 1) expect_equal(gathered[static_cast<size_t>(n - 1)], n + 4, "gather");
+  std::array<int, 1> mine{-1};
+  world.scatter(gathered, mine, 1);
+  expect_equal(mine[0], rank + 5, "scatter");
+
   const int next = (rank + 1) % n, before = (rank + n - 1) % n;
   std::array<std::byte, 3> out{std::byte(rank)}, in{};
   hcomm::group([&] {
@@ -75,6 +82,10 @@ void rest(hcomm::Communicator& world) {
   hcomm::Communicator part = world.split(world.rank() == 0 ? HCOMM_SPLIT_NOCOLOR : 1);
   expect_equal(static_cast<bool>(part), world.rank() != 0, "split");
   if (part) expect_equal(part.size(), world.size() - 1, "size of the part");
+  if (world.rank() != 1) {
+    hcomm::Communicator fewer = world.shrink(std::array{1});
+    expect_equal(fewer.size(), world.size() - 1, "size of the shrunk");
+  }
   hcomm::Communicator moved = std::move(part);
   expect_equal(static_cast<bool>(part), false, "moved from");
   try {
