@@ -17,8 +17,7 @@ hcommResult_t run(const char* what, Arguments&& arguments, hcommComm_t comm,
     if (!alive(comm)) [[unlikely]] {
       result = refuse_handle(what, comm);
     } else if (stream != nullptr && !alive(stream)) [[unlikely]] {
-      result = refuse(hcomm::Code::invalid_argument,
-                      fmt::format("{}: stream is no stream, or was destroyed", what));
+      result = refuse_handle(what, stream);
     } else if (comm->finalized) [[unlikely]] {
       result = refuse(hcomm::Code::invalid_usage,
                       fmt::format("{}: communicator {} is finalized", what, comm->name));

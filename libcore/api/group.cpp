@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <mutex>
 #include <thread>
 
 #include "api/handles.h"
+#include "base/thread.h"
 #include "comm/batch.h"
 
 namespace hcomm::api {
@@ -13,6 +15,9 @@ namespace hcomm::api {
 namespace {
 
 thread_local Group t_group;
+// Held while a thread takes its turns in several communicators and streams: all threads take them
+// in one order, so no two wait for one another.
+std::mutex g_order;
 
 using Items = std::vector<Group::Item>;
 
@@ -43,10 +48,9 @@ class Together {
     }
     engine::drive(parties, patience);
     Code code = Code::ok;
-    for (comm::Batch& batch : batches_) {
-      const Code each = batch.leave();
-      if (code == Code::ok) code = each;
-    }
+    for (const comm::Batch& batch : batches_)
+      if (code == Code::ok) code = batch.code();
+    batches_.clear();  // the turns end
     return code;
   }
 
@@ -55,16 +59,24 @@ class Together {
   std::deque<comm::Batch> batches_;
 };
 
+// Each in a thread of its own: they wait for one another.
 hcommResult_t run_setups(const std::vector<std::function<hcommResult_t()>>& setups) {
   std::vector<hcommResult_t> results(setups.size(), hcommSuccess);
   std::vector<std::string> texts(setups.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < setups.size(); i++)
-    threads.emplace_back([&, i] {
-      results[i] = setups[i]();
-      if (results[i] != hcommSuccess) texts[i] = last_text();
-    });
-  for (std::thread& thread : threads) thread.join();
+  struct Threads : std::vector<std::thread> {
+    ~Threads() {
+      for (std::thread& thread : *this) thread.join();
+    }
+  };
+  {
+    Threads threads;
+    threads.reserve(setups.size());
+    for (size_t i = 0; i < setups.size(); i++)
+      threads.push_back(start_thread("hcomm-setup", [&, i] {
+        results[i] = setups[i]();
+        if (results[i] != hcommSuccess) texts[i] = last_text();
+      }));
+  }
   for (size_t i = 0; i < setups.size(); i++)
     if (results[i] != hcommSuccess) {
       remember(texts[i]);
@@ -74,8 +86,10 @@ hcommResult_t run_setups(const std::vector<std::function<hcommResult_t()>>& setu
 }
 
 // All items run in the worker of the first stream; the other streams give way to it: it starts when
-// their earlier work is done, and their later work when it is.
-hcommResult_t run_on_streams(const Items& items, std::shared_ptr<Together> together) {
+// their earlier work is done, and their later work when it is. With items on no stream the caller
+// waits for what is returned.
+std::shared_ptr<engine::Mark> run_on_streams(const Items& items,
+                                             std::shared_ptr<Together> together) {
   std::vector<hcommStream_t> streams;
   bool waits = false;
   for (const Group::Item& item : items) {
@@ -84,17 +98,27 @@ hcommResult_t run_on_streams(const Items& items, std::shared_ptr<Together> toget
         std::find(streams.begin(), streams.end(), item.stream) == streams.end())
       streams.push_back(item.stream);
   }
-  const auto done = std::make_shared<engine::Event>();
   engine::Stream& runner = streams.front()->worker;
-  for (size_t i = 1; i < streams.size(); i++) {
-    const auto arrived = std::make_shared<engine::Event>();
-    streams[i]->worker.record(arrived);
-    runner.wait_for(arrived);
-  }
+  for (size_t i = 1; i < streams.size(); i++) runner.wait_for(streams[i]->worker.mark());
   runner.enqueue([together] { return together->run(); });
-  runner.record(done);
+  const auto done = runner.mark();
   for (size_t i = 1; i < streams.size(); i++) streams[i]->worker.wait_for(done);
-  if (waits) done->wait(done->recorded());
+  return waits ? done : nullptr;
+}
+
+hcommResult_t run_items(const Items& items) {
+  std::shared_ptr<Together> together;
+  std::shared_ptr<engine::Mark> done;
+  const bool on_stream = std::any_of(items.begin(), items.end(), [](const Group::Item& item) {
+    return item.stream != nullptr;
+  });
+  {
+    const std::lock_guard lock(g_order);
+    together = std::make_shared<Together>(items);
+    if (on_stream) done = run_on_streams(items, together);
+  }
+  if (!on_stream) return result_of(together->run());
+  if (done != nullptr) done->wait();
   return hcommSuccess;
 }
 
@@ -113,19 +137,25 @@ KeptCall::KeptCall(const comm::Call& call, uint32_t ranks) : call_(call) {
   }
 }
 
-bool Group::end(Items& items, std::vector<std::function<hcommResult_t()>>& setups) {
-  if (--depth_ > 0) return false;
-  items = std::exchange(items_, {});
-  setups = std::exchange(setups_, {});
-  return true;
+std::optional<Group::Content> Group::end() {
+  starts_.pop_back();
+  if (open()) return std::nullopt;
+  return std::exchange(content_, {});
 }
 
-void Group::drop() {
-  items_.clear();
-  setups_.clear();
+hcommResult_t Group::cancel() {
+  const hcommResult_t error = content_.error;
+  content_.items.resize(starts_.back().items);
+  content_.setups.resize(starts_.back().setups);
+  if (!end()) content_.error = hcommSuccess;
+  return error;
 }
 
-hcommResult_t Group::take_error() { return std::exchange(error_, hcommSuccess); }
+void Group::note(hcommResult_t result) {
+  if (content_.error != hcommSuccess) return;
+  content_.error = result;
+  content_.text = last_text();
+}
 
 hcommResult_t submit(hcommComm_t comm, hcommStream_t stream, const comm::Call& call) {
   comm::Communicator& communicator = *comm->communicator;
@@ -133,10 +163,8 @@ hcommResult_t submit(hcommComm_t comm, hcommStream_t stream, const comm::Call& c
     t_group.add({comm, stream, std::make_shared<KeptCall>(call, communicator.ranks())});
     return hcommSuccess;
   }
-  if (stream == nullptr) return result_of(communicator.run(call, communicator.take_ticket()));
-  auto kept = std::make_shared<KeptCall>(call, communicator.ranks());
-  const Items items{{comm, stream, kept}};
-  return run_on_streams(items, std::make_shared<Together>(items));
+  if (stream == nullptr) return result_of(communicator.run(call));
+  return run_items({{comm, stream, std::make_shared<KeptCall>(call, communicator.ranks())}});
 }
 
 }  // namespace hcomm::api
@@ -146,25 +174,24 @@ using namespace hcomm::api;
 extern "C" {
 
 hcommResult_t hcommGroupStart() {
-  group().start();
-  return hcommSuccess;
+  return guarded("hcommGroupStart", [] {
+    group().start();
+    return hcommSuccess;
+  });
 }
 
 hcommResult_t hcommGroupEnd() {
   return guarded("hcommGroupEnd", [] {
     if (!group().open())
       return refuse(hcomm::Code::invalid_usage, "hcommGroupEnd without hcommGroupStart");
-    std::vector<Group::Item> items;
-    std::vector<std::function<hcommResult_t()>> setups;
-    if (!group().end(items, setups)) return hcommSuccess;
-    if (const hcommResult_t error = group().take_error(); error != hcommSuccess) return error;
-    if (const hcommResult_t result = run_setups(setups); result != hcommSuccess) return result;
-    if (items.empty()) return hcommSuccess;
-    bool any_stream = false;
-    for (const Group::Item& item : items) any_stream = any_stream || item.stream != nullptr;
-    auto together = std::make_shared<Together>(items);
-    if (any_stream) return run_on_streams(items, together);
-    return result_of(together->run());
+    const std::optional<Group::Content> content = group().end();
+    if (!content) return hcommSuccess;
+    if (content->error != hcommSuccess) {
+      remember(content->text);
+      return content->error;
+    }
+    const hcommResult_t result = run_setups(content->setups);
+    return result != hcommSuccess || content->items.empty() ? result : run_items(content->items);
   });
 }
 
@@ -172,10 +199,7 @@ hcommResult_t hcommGroupSimulateEnd() {
   return guarded("hcommGroupSimulateEnd", [] {
     if (!group().open())
       return refuse(hcomm::Code::invalid_usage, "hcommGroupSimulateEnd without hcommGroupStart");
-    std::vector<Group::Item> items;
-    std::vector<std::function<hcommResult_t()>> setups;
-    group().end(items, setups);
-    return group().take_error();
+    return group().cancel();
   });
 }
 

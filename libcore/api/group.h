@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "comm/call.h"
@@ -33,25 +35,33 @@ class Group {
     std::shared_ptr<KeptCall> call;
   };
 
-  bool open() const { return depth_ > 0; }
-  void start() { depth_++; }
-  // True when this was the outermost end; what was kept is then the caller's.
-  bool end(std::vector<Item>& items, std::vector<std::function<hcommResult_t()>>& setups);
-  void drop();
-  void add(Item item) { items_.push_back(std::move(item)); }
-  // Joining and splitting: each runs in a thread of its own at the end.
-  void add_setup(std::function<hcommResult_t()> setup) { setups_.push_back(std::move(setup)); }
-  // A call inside was refused: the end returns it.
-  void note(hcommResult_t result) {
-    if (error_ == hcommSuccess) error_ = result;
+  // What an outermost end runs.
+  struct Content {
+    std::vector<Item> items;
+    std::vector<std::function<hcommResult_t()>> setups;  // joining, splitting
+    hcommResult_t error = hcommSuccess;  // of the first call inside that was refused
+    std::string text;
+  };
+
+  bool open() const { return !starts_.empty(); }
+  void start() { starts_.push_back({content_.items.size(), content_.setups.size()}); }
+  // The content when this was the outermost end.
+  std::optional<Content> end();
+  // Ends as well, without what was called since the start; hcommSuccess if it could have run.
+  hcommResult_t cancel();
+  void add(Item item) { content_.items.push_back(std::move(item)); }
+  void add_setup(std::function<hcommResult_t()> setup) {
+    content_.setups.push_back(std::move(setup));
   }
-  hcommResult_t take_error();
+  // A call inside was refused: the end returns it, with the text of now.
+  void note(hcommResult_t result);
 
  private:
-  int depth_ = 0;
-  std::vector<Item> items_;
-  std::vector<std::function<hcommResult_t()>> setups_;
-  hcommResult_t error_ = hcommSuccess;
+  struct Start {
+    size_t items, setups;
+  };
+  std::vector<Start> starts_;
+  Content content_;
 };
 
 Group& group();

@@ -25,9 +25,9 @@ void end_hubs() {
 }
 
 comm::Runtime* make_runtime() {
+  auto* made = new comm::Runtime();  // sets up the log
   for (const std::string& line : unknown_settings(process_environment()))
     log(LogLevel::warn, "{}", line);
-  auto* made = new comm::Runtime();
   static const bool registered = std::atexit(end_hubs) == 0;
   (void)registered;
   return made;
@@ -82,16 +82,30 @@ hcommResult_t caught(const char* call) noexcept {
   }
 }
 
-hcommResult_t refuse_handle(const char* call, hcommComm_t comm) {
-  if (comm == nullptr)
-    return refuse(Code::invalid_argument, fmt::format("{}: comm is NULL", call));
-  if (comm->magic != hcommComm::kAlive)
+namespace {
+
+template <typename Handle>
+hcommResult_t refuse_any(const char* call, const char* argument, const char* what, Handle handle) {
+  if (handle == nullptr)
+    return refuse(Code::invalid_argument, fmt::format("{}: {} is NULL", call, argument));
+  if (handle->magic != std::remove_pointer_t<Handle>::kAlive)
     return refuse(Code::invalid_argument,
-                  fmt::format("{}: comm is no communicator, or was destroyed", call));
+                  fmt::format("{}: {} is no {}, or was destroyed", call, argument, what));
   return refuse(Code::invalid_usage,
-                fmt::format("{}: this process was forked after the communicator was made; make a "
-                            "new one here",
-                            call));
+                fmt::format("{}: this process was forked after the {} was made; make a new one here",
+                            call, what));
+}
+
+}  // namespace
+
+hcommResult_t refuse_handle(const char* call, hcommComm_t comm) {
+  return refuse_any(call, "comm", "communicator", comm);
+}
+hcommResult_t refuse_handle(const char* call, hcommStream_t stream) {
+  return refuse_any(call, "stream", "stream", stream);
+}
+hcommResult_t refuse_handle(const char* call, hcommEvent_t event) {
+  return refuse_any(call, "event", "event", event);
 }
 
 bool alive(hcommStream_t stream) {
@@ -99,6 +113,9 @@ bool alive(hcommStream_t stream) {
          stream->generation == process_generation();
 }
 
-bool alive(hcommEvent_t event) { return event != nullptr && event->magic == hcommEvent::kAlive; }
+bool alive(hcommEvent_t event) {
+  return event != nullptr && event->magic == hcommEvent::kAlive &&
+         event->generation == process_generation();
+}
 
 }  // namespace hcomm::api

@@ -41,7 +41,8 @@ struct hcommStream {
 struct hcommEvent {
   static constexpr uint64_t kAlive = 0x746e657665636f6d;
   uint64_t magic = kAlive;
-  std::shared_ptr<hcomm::engine::Event> event = std::make_shared<hcomm::engine::Event>();
+  uint32_t generation = hcomm::process_generation();
+  hcomm::engine::Event event;
   ~hcommEvent() { magic = 0; }
 };
 
@@ -66,21 +67,23 @@ hcommResult_t guarded(const char* call, Body&& body) noexcept {
 
 comm::Runtime& runtime();
 
-// hcommSuccess, or why this handle cannot be used.
+// Of this process, and not destroyed.
 inline bool alive(hcommComm_t comm) {
   return comm != nullptr && comm->magic == hcommComm::kAlive &&
          comm->communicator->of_this_process();
 }
-hcommResult_t refuse_handle(const char* call, hcommComm_t comm);
 bool alive(hcommStream_t stream);
 bool alive(hcommEvent_t event);
+// Why a handle that is not alive cannot be used.
+hcommResult_t refuse_handle(const char* call, hcommComm_t comm);
+hcommResult_t refuse_handle(const char* call, hcommStream_t stream);
+hcommResult_t refuse_handle(const char* call, hcommEvent_t event);
 
 // The settings of a communicator: the process's, with what `config` (may be NULL) says. Throws.
 Config configured(const Config& base, const hcommConfig_t* config);
 
 // Runs, groups or queues a checked call.
 hcommResult_t submit(hcommComm_t comm, hcommStream_t stream, const comm::Call& call);
-// True inside hcommGroupStart; then `defer` takes the call, or the joining of a communicator.
-bool in_group();
+bool in_group();  // inside hcommGroupStart
 
 }  // namespace hcomm::api

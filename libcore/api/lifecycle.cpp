@@ -42,7 +42,8 @@ hcommResult_t now_or_at_group_end(const char* call, Setup setup) {
 hcommResult_t init_rank(const char* call, hcommComm_t* comm, int nranks, const hcommUniqueId& id,
                         int rank, const hcommConfig_t* given) {
   return guarded(call, [&] {
-    if (comm == nullptr) return refuse(Code::invalid_argument, "comm is NULL");
+    if (comm == nullptr)
+      return refuse(Code::invalid_argument, fmt::format("{}: comm is NULL", call));
     *comm = nullptr;
     if (nranks < 1 || rank < 0 || rank >= nranks)
       return refuse(Code::invalid_argument,
@@ -65,22 +66,19 @@ hcommResult_t with(const char* call, hcommComm_t comm, Body body) {
   return guarded(call, [&] { return alive(comm) ? body() : refuse_handle(call, comm); });
 }
 
-// Makes a communicator out of another one, in the order of that one's calls.
+// Makes a communicator out of another one, in the turn of this call.
 template <typename Make>
-hcommResult_t make_child(hcommComm_t comm, hcommComm_t* newcomm, Make make) {
-  Communicator& parent = *comm->communicator;
-  const uint64_t ticket = parent.take_ticket();
-  parent.enter(ticket);
-  std::unique_ptr<Communicator> child;
-  try {
-    child = make(parent);
-  } catch (...) {
-    parent.leave();
-    throw;
-  }
-  parent.leave();
-  if (child) *newcomm = handle_of(std::move(child));
-  return hcommSuccess;
+hcommResult_t make_child(const char* call, hcommComm_t comm, hcommComm_t* newcomm, Make make) {
+  using hcomm::comm::Turn;
+  auto taken =
+      std::make_shared<std::unique_ptr<Turn>>(std::make_unique<Turn>(*comm->communicator));
+  return now_or_at_group_end(call, [=] {
+    const std::unique_ptr<Turn> turn = std::move(*taken);  // ends with this
+    turn->enter();
+    std::unique_ptr<Communicator> child = make(*comm->communicator);
+    if (child) *newcomm = handle_of(std::move(child));
+    return hcommSuccess;
+  });
 }
 
 template <size_t N>
@@ -201,10 +199,8 @@ hcommResult_t hcommCommSplit(hcommComm_t comm, int color, int key, hcommComm_t* 
                                 HCOMM_SPLIT_NOCOLOR));
     *newcomm = nullptr;
     const Config config = configured(comm->communicator->config(), given);
-    return now_or_at_group_end("hcommCommSplit", [=] {
-      return make_child(comm, newcomm, [&](Communicator& parent) {
-        return parent.split(color, key, config);
-      });
+    return make_child("hcommCommSplit", comm, newcomm, [=](Communicator& parent) {
+      return parent.split(color, key, config);
     });
   });
 }
@@ -230,11 +226,9 @@ hcommResult_t hcommCommShrink(hcommComm_t comm, const int* exclude, int excluded
       out.push_back(peer);
     }
     const Config config = configured(members.config(), given);
-    return now_or_at_group_end("hcommCommShrink", [=] {
-      if (flags == HCOMM_SHRINK_ABORT) comm->communicator->abort("hcommCommShrink");
-      return make_child(comm, newcomm, [&](Communicator& parent) {
-        return parent.shrink(out, config);
-      });
+    if (flags == HCOMM_SHRINK_ABORT) comm->communicator->abort("hcommCommShrink");
+    return make_child("hcommCommShrink", comm, newcomm, [=](Communicator& parent) {
+      return parent.shrink(out, config);
     });
   });
 }

@@ -46,7 +46,7 @@ hcommResult_t hcommMemFree(void* pointer) {
   });
 }
 
-// Host memory needs no registration; the range is checked and remembered by the caller's handle.
+// Host memory needs no registration: the arguments are checked, the handle is the pointer.
 hcommResult_t hcommCommRegister(hcommComm_t comm, void* pointer, size_t bytes, void** handle) {
   return guarded("hcommCommRegister", [&] {
     if (!alive(comm)) return refuse_handle("hcommCommRegister", comm);
@@ -85,7 +85,7 @@ hcommResult_t hcommStreamWrap(hcommStream_t* stream, const char* device, void*) 
 hcommResult_t hcommStreamSynchronize(hcommStream_t stream) {
   return guarded("hcommStreamSynchronize", [&] {
     if (stream == nullptr) return hcommSuccess;  // in order, in the calling thread: all is done
-    if (!alive(stream)) return bad("hcommStreamSynchronize", "stream is no stream");
+    if (!alive(stream)) return refuse_handle("hcommStreamSynchronize", stream);
     return result_of(stream->worker.synchronize());
   });
 }
@@ -93,14 +93,14 @@ hcommResult_t hcommStreamSynchronize(hcommStream_t stream) {
 hcommResult_t hcommStreamQuery(hcommStream_t stream) {
   return guarded("hcommStreamQuery", [&] {
     if (stream == nullptr) return hcommSuccess;
-    if (!alive(stream)) return bad("hcommStreamQuery", "stream is no stream");
+    if (!alive(stream)) return refuse_handle("hcommStreamQuery", stream);
     return stream->worker.idle() ? hcommSuccess : hcommInProgress;
   });
 }
 
 hcommResult_t hcommStreamDestroy(hcommStream_t stream) {
   return guarded("hcommStreamDestroy", [&] {
-    if (!alive(stream)) return bad("hcommStreamDestroy", "stream is no stream");
+    if (!alive(stream)) return refuse_handle("hcommStreamDestroy", stream);
     delete stream;
     return hcommSuccess;
   });
@@ -116,37 +116,37 @@ hcommResult_t hcommEventCreate(hcommEvent_t* event) {
 
 hcommResult_t hcommEventRecord(hcommEvent_t event, hcommStream_t stream) {
   return guarded("hcommEventRecord", [&] {
-    if (!alive(event)) return bad("hcommEventRecord", "event is no event");
-    if (stream == nullptr) return hcommSuccess;  // all is done already
-    if (!alive(stream)) return bad("hcommEventRecord", "stream is no stream");
-    stream->worker.record(event->event);
+    if (!alive(event)) return refuse_handle("hcommEventRecord", event);
+    if (stream != nullptr && !alive(stream)) return refuse_handle("hcommEventRecord", stream);
+    // On NULL all is done already.
+    event->event.record(stream == nullptr ? nullptr : stream->worker.mark());
     return hcommSuccess;
   });
 }
 
 hcommResult_t hcommStreamWaitEvent(hcommStream_t stream, hcommEvent_t event) {
   return guarded("hcommStreamWaitEvent", [&] {
-    if (!alive(event)) return bad("hcommStreamWaitEvent", "event is no event");
-    if (stream == nullptr) {
-      event->event->wait(event->event->recorded());
-      return hcommSuccess;
-    }
-    if (!alive(stream)) return bad("hcommStreamWaitEvent", "stream is no stream");
-    stream->worker.wait_for(event->event);
+    if (!alive(event)) return refuse_handle("hcommStreamWaitEvent", event);
+    if (stream != nullptr && !alive(stream)) return refuse_handle("hcommStreamWaitEvent", stream);
+    const auto mark = event->event.last();
+    if (stream != nullptr)
+      stream->worker.wait_for(mark);
+    else if (mark != nullptr)
+      mark->wait();
     return hcommSuccess;
   });
 }
 
 hcommResult_t hcommEventQuery(hcommEvent_t event) {
   return guarded("hcommEventQuery", [&] {
-    if (!alive(event)) return bad("hcommEventQuery", "event is no event");
-    return event->event->done() ? hcommSuccess : hcommInProgress;
+    if (!alive(event)) return refuse_handle("hcommEventQuery", event);
+    return event->event.done() ? hcommSuccess : hcommInProgress;
   });
 }
 
 hcommResult_t hcommEventDestroy(hcommEvent_t event) {
   return guarded("hcommEventDestroy", [&] {
-    if (!alive(event)) return bad("hcommEventDestroy", "event is no event");
+    if (!alive(event)) return refuse_handle("hcommEventDestroy", event);
     delete event;
     return hcommSuccess;
   });

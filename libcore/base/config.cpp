@@ -23,6 +23,13 @@ Integer parse_integer(View text) {
   return value;
 }
 
+uint32_t parse_within(View text, uint32_t least, uint32_t most) {
+  const auto value = parse_integer<uint32_t>(text);
+  if (value < least || value > most)
+    fail(Code::invalid_argument, "{} is not within {} to {}", value, least, most);
+  return value;
+}
+
 int64_t parse_ms(View text) {
   if (text == "none") return 0;
   return (parse_duration_ns(text) + 999'999) / 1'000'000;
@@ -111,8 +118,8 @@ constexpr Setting kSettings[] = {
      [](Config& c, View v) { c.timeout_ms = parse_ms(v); }},
     {"HCOMM_TRANSPORT", "LIST", "", "transports that may be used: shm, tcp; default: all",
      [](Config& c, View v) { c.transports = v; }},
-    {"HCOMM_WINDOW", "number", "", "tiles in flight, at most 8; default: chosen",
-     [](Config& c, View v) { c.window = parse_integer<uint32_t>(v); }},
+    {"HCOMM_WINDOW", "number", "", "tiles in flight, 1 to 7; default: chosen",
+     [](Config& c, View v) { c.window = parse_within(v, 1, 7); }},
 };
 
 // Variables of the tools and of the family that are no settings of the library.

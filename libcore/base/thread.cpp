@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -15,5 +16,22 @@ uint32_t usable_cores() {
 }
 
 void name_thread(const char* name) { pthread_setname_np(pthread_self(), name); }
+
+std::thread start_thread(const char* name, std::function<void()> body) {
+  struct Blocked {
+    Blocked() {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    sigset_t before;
+  };
+  const Blocked blocked;
+  return std::thread([name, body = std::move(body)] {
+    name_thread(name);
+    body();
+  });
+}
 
 }  // namespace hcomm

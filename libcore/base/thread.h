@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <thread>
 
 namespace hcomm {
 
 // Cores that this thread's affinity mask allows (a container's cpuset included); at least 1.
 uint32_t usable_cores();
 void name_thread(const char* name);  // at most 15 characters
+// A thread with all signals blocked: they are the application's. Throws std::system_error.
+std::thread start_thread(const char* name, std::function<void()> body);
 
 inline void pause_core() {
 #if defined(__x86_64__)

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/batch.h"
 
+#include "base/error.h"
+
 namespace hcomm::comm {
 
 using schedule::Collective;
 
+// Each has a number among the 16-bit numbers of buffers.
+constexpr size_t kMaxExchanged = 60000;
+
 Batch::Batch(Communicator& communicator, std::vector<Call> calls)
-    : communicator_(communicator), ticket_(communicator.take_ticket()) {
+    : communicator_(communicator), turn_(communicator) {
   for (const Call& call : calls) {
     if (call.collective != Collective::point_to_point) {
       calls_.push_back(call);
@@ -15,10 +20,14 @@ Batch::Batch(Communicator& communicator, std::vector<Call> calls)
     if (exchange_.empty()) calls_.push_back(call);
     exchange_.push_back(call);
   }
+  if (exchange_.size() > kMaxExchanged)
+    fail(Code::invalid_argument,
+         "a group of {} sends and receives of communicator {}; {} is the most: end groups sooner",
+         exchange_.size(), communicator.config().name, kMaxExchanged);
 }
 
 void Batch::enter() {
-  communicator_.enter(ticket_);
+  turn_.enter();
   begin_next();
 }
 
@@ -40,11 +49,6 @@ bool Batch::advance() {
   if (code_ != Code::ok) next_ = calls_.size();
   begin_next();
   return true;
-}
-
-Code Batch::leave() {
-  communicator_.leave();
-  return code_;
 }
 
 }  // namespace hcomm::comm

@@ -12,11 +12,12 @@ namespace hcomm::comm {
 
 class Batch final : public engine::Party {
  public:
-  // Takes its turn for all calls at once; between `enter` and the end the communicator is ours.
+  // Takes one turn for all calls; from `enter` to its end the communicator is ours. Throws
+  // Error(invalid_argument): too many sends and receives.
   Batch(Communicator& communicator, std::vector<Call> calls);
 
   void enter();  // waits for the turn, begins the first call
-  Code leave();  // the first error of the calls
+  Code code() const { return code_; }  // the first error of the calls
   const engine::Patience& patience() const { return communicator_.patience(); }
 
   bool advance() override;
@@ -34,7 +35,7 @@ class Batch final : public engine::Party {
 
   Communicator& communicator_;
   std::vector<Call> calls_, exchange_;
-  const uint64_t ticket_;
+  Turn turn_;
   size_t next_ = 0;
   bool running_ = false;
   Code code_ = Code::ok;

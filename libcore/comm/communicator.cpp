@@ -42,41 +42,78 @@ void Communicator::wait_for_turn(uint64_t ticket) {
   queued_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-Code Communicator::run(const Call& call, uint64_t ticket) {
-  enter(ticket);
+Code Communicator::run(const Call& call) {
+  Turn turn(*this);
+  turn.enter();
   if (call.collective == Collective::point_to_point)
     begin_exchange({&call, 1});
   else
     begin(call);
   engine::Party* self = this;
   if (!finished()) engine::drive({&self, 1}, patience_);
-  const Code code = end();
-  leave();
-  return code;
+  return end();
+}
+
+bool Communicator::may_begin(const Call& call) {
+  finished_ = broken();
+  if (!finished_) [[likely]] return true;
+  call_ = call;
+  again_ = false;
+  return false;
 }
 
 void Communicator::begin(const Call& call) {
-  finished_ = broken();
-  if (finished_) [[unlikely]] {
-    call_ = call;
-    return;
-  }
-  sequence_++;
+  if (!may_begin(call)) return;
+  sequence_.store(sequence_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (again_ && call == call_) {  // as the last: nothing to look up, nothing to bind
     record(*plan_, call);
     executor_.bind_again({low(sequence_), signature_});
     return;
   }
+  again_ = false;
   call_ = call;
+  try {
+    begin_anew(call);
+  } catch (const std::exception&) {
+    cannot_begin();
+  }
+}
+
+void Communicator::begin_exchange(std::span<const Call> calls) {
+  if (!may_begin(calls.front())) return;
+  again_ = false;
+  call_ = calls.front();
+  exchanged_ = calls.size();
+  try {
+    begin_anew(calls);
+  } catch (const std::exception&) {
+    cannot_begin();
+  }
+}
+
+void Communicator::cannot_begin() {
+  finished_ = true;
+  Code code = Code::internal;
+  std::string why;
+  try {
+    throw;
+  } catch (const Error& error) {
+    code = error.code();
+    why = error.text();
+  } catch (const std::bad_alloc&) {
+    code = Code::system;
+    why = "out of memory";
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  fail_with(failure_of(code, -1, fmt::format("{} on rank {}: {}", operation_text(), rank(), why)));
+}
+
+void Communicator::begin_anew(const Call& call) {
   const Plans::Found found = plans_->find(call);
   plan_ = found.plan;
   signature_ = found.signature;
   bind(call, *found.plan);
-  // Arrays may have changed behind their pointers, scaled inputs must be scaled anew, and mapped
-  // memory may have been freed since.
-  again_ = !call.varied && call.op != Op::premul_sum && !binding_.buffers[kInput].exported &&
-           !binding_.buffers[kOutput].exported;
-  record(*found.plan, call);
   executor_.bind({.shape = &found.plan->schedule.shape,
          .program = &found.plan->program,
          .window = found.plan->window,
@@ -85,6 +122,11 @@ void Communicator::begin(const Call& call) {
          .op = call.op,
          .avg_ranks = call.op == Op::avg && ranks() > 1 && reduces(call.collective) ? ranks() : 0},
         binding_);
+  record(*found.plan, call);
+  // Arrays may have changed behind their pointers, scaled inputs must be scaled anew, and mapped
+  // memory may have been freed since.
+  again_ = !call.varied && call.op != Op::premul_sum && !binding_.buffers[kInput].exported &&
+           !binding_.buffers[kOutput].exported;
 }
 
 void Communicator::bind(const Call& call, const Plan& plan) {
@@ -94,8 +136,9 @@ void Communicator::bind(const Call& call, const Plan& plan) {
       plan.tile_bytes == 0 ? SIZE_MAX
                            : std::max<size_t>(1, plan.tile_bytes / binding_.element_bytes);
   binding_.buffers.resize(3);
-  const void* send = call.op == Op::premul_sum ? scaled_input(call) : call.send;
-  binding_.buffers[kInput] = buffer_of(send, call.count, call.send_blocks);
+  binding_.buffers[kInput] = call.op == Op::premul_sum
+                                 ? scaled_input(call)
+                                 : buffer_of(call.send, call.count, call.send_blocks);
   binding_.buffers[kOutput] = buffer_of(call.recv, call.count, call.recv_blocks);
   if (call.varied) return;
   for (const uint16_t side : {kInput, kOutput}) {
@@ -106,35 +149,38 @@ void Communicator::bind(const Call& call, const Plan& plan) {
   }
 }
 
-// premul_sum scales each contribution once, at its first read: here, into memory of our own.
-const void* Communicator::scaled_input(const Call& call) {
+// premul_sum scales each contribution once, at its first read: here, into memory of our own, block
+// behind block.
+engine::Buffer Communicator::scaled_input(const Call& call) {
   const schedule::Shape shape{.collective = call.collective, .ranks = ranks(), .rank = rank()};
+  const engine::Buffer given = buffer_of(call.send, call.count, call.send_blocks);
   const uint32_t blocks = blocks_of(shape, kInput);
-  size_t elements = blocks * call.count;
-  if (call.send_blocks.counts) {
-    elements = 0;
-    for (uint32_t i = 0; i < blocks; i++) {
-      const size_t first = call.send_blocks.displs ? call.send_blocks.displs[i] : elements;
-      elements = std::max(elements, first + call.send_blocks.counts[i]);
-    }
+  const size_t element_bytes = size_of(call.type);
+  size_t elements = 0;
+  for (uint32_t i = 0; i < blocks; i++) elements += given.count_of(i);
+  scaled_.resize(elements * element_bytes);
+  size_t at = 0;
+  for (uint32_t i = 0; i < blocks; i++) {
+    const size_t count = given.count_of(i);
+    if (count == 0) continue;
+    scale(call.type, scaled_.data() + at * element_bytes,
+          given.data + given.first_of(i) * element_bytes, call.factor, count);
+    at += count;
   }
-  scaled_.resize(elements * size_of(call.type));
-  scale(call.type, scaled_.data(), call.send, call.factor, elements);
-  return scaled_.data();
+  return buffer_of(scaled_.data(), call.count, {call.send_blocks.counts, nullptr});
 }
 
-void Communicator::begin_exchange(std::span<const Call> calls) {
-  call_ = calls.front();
-  again_ = false;
-  finished_ = broken();
-  if (finished_) [[unlikely]] return;
+// Types may differ from message to message; what a pair must agree on is that this is no
+// collective, and the length, which the transport compares.
+void Communicator::begin_anew(std::span<const Call> calls) {
+  constexpr uint64_t kSignature =
+      hash_number(static_cast<uint64_t>(Collective::point_to_point), kHashSeed);
   std::vector<std::pair<bool, uint32_t>> pattern;
   binding_.buffers.resize(3);
   binding_.buffers[kInput] = binding_.buffers[kOutput] = {};
   binding_.element_bytes = 1;
   binding_.parts = 1;
   binding_.tile_elements = SIZE_MAX;
-  uint64_t signature = kHashSeed;
   for (const Call& call : calls) {
     pattern.emplace_back(call.sending, call.root);
     const size_t bytes = call.count * size_of(call.type);
@@ -143,22 +189,20 @@ void Communicator::begin_exchange(std::span<const Call> calls) {
       buffer.exported = runtime_.memory().find(buffer.data, bytes);
     binding_.buffers.push_back(buffer);
   }
-  // Types may differ from message to message; what a pair must agree on is that this is no
-  // collective, and the length, which the transport compares.
-  signature = hash_number(static_cast<uint64_t>(Collective::point_to_point), signature);
   const Plan& plan = plans_->exchange(pattern);
-  record(plan, call_);
   executor_.bind({.shape = &plan.schedule.shape,
          .program = &plan.program,
          .window = 1,
-         .label = {0, low(signature)},
+         .label = {0, low(kSignature)},
          .type = Type::uint8,
          .op = Op::sum},
         binding_);
+  record(plan, call_);
 }
 
 void Communicator::record(const Plan& plan, const Call& call) {
-  reported_stall_ = told_waiting_ = false;
+  reported_stall_ = false;
+  waits_from_ns_ = -1;
   uint64_t serial = 0;
   trace::OpRecord& record = membership_.recorder->begin(serial);
   record.sequence = sequence_;
@@ -174,18 +218,30 @@ void Communicator::record(const Plan& plan, const Call& call) {
 }
 
 Code Communicator::end() {
-  if (record_ == nullptr) [[unlikely]] {  // refused: broken before it began
+  if (record_ == nullptr) [[unlikely]] {  // broken before it began
     failed_operations_ = true;
-    return fault().code;
+    return describe_fault().code;
   }
   const bool well = executor_.done() && !executor_.failed();
   trace::Recorder::end(*record_, well ? trace::OpState::done : trace::OpState::failed);
   record_ = nullptr;
-  if (told_waiting_) membership_.recorder->area().waiting_peer.store(-1, std::memory_order_relaxed);
+  if (shown_peer_ >= 0) show_waiting(0);
   if (well) [[likely]] return Code::ok;
   failed_operations_ = true;
   if (executor_.failed()) explain_failed_step();
-  return fault().code;
+  return describe_fault().code;
+}
+
+// The operation that met it, where that is not known yet: failures come from the service thread,
+// which knows of no operation.
+Fault Communicator::describe_fault() {
+  const std::lock_guard lock(mutex_);
+  if (fault_.operation.empty()) {
+    fault_.operation = schedule::name(call_.collective);
+    fault_.bytes = call_.count * size_of(call_.type);
+    if (fault_.peer >= 0) fault_.transport = links_->transport_of(static_cast<uint32_t>(fault_.peer));
+  }
+  return fault_;
 }
 
 // A step failed here. The hub knows more (who died, how the calls differ): ask, and wait a little.
@@ -193,7 +249,7 @@ void Communicator::explain_failed_step() {
   const Code code = executor_.status().code();
   const int peer = executor_.failed_peer();
   if (broken()) return;
-  if (code == Code::invalid_usage) {
+  if (code == Code::invalid_usage && call_.collective != Collective::point_to_point) {
     control().stalled(membership_.id, rank(), ranks(), sequence_, signature_text());
     if (wait_for_verdict(kVerdict_ms)) return;
   }
@@ -223,24 +279,33 @@ void Communicator::idle(int64_t since_begin_ns, int64_t since_progress_ns) {
     finished_ = true;
     return;
   }
-  if (since_progress_ns >= kWaiting_ns && !told_waiting_) {
-    uint32_t step = 0;
-    trace::RankArea& area = membership_.recorder->area();
-    area.waiting_since_ticks.store(ticks(), std::memory_order_relaxed);
-    area.waiting_peer.store(executor_.waiting_for(step), std::memory_order_relaxed);
-    area.waiting_step.store(step, std::memory_order_relaxed);
-    told_waiting_ = true;
-  }
+  if (waits_from_ns_ < 0) waits_from_ns_ = since_begin_ns;
+  if (since_progress_ns >= kWaiting_ns || shown_peer_ >= 0) show_waiting(since_progress_ns);
   if (since_progress_ns >= kStall_ns && !reported_stall_) {
     reported_stall_ = true;
     if (call_.collective != Collective::point_to_point)
       control().stalled(membership_.id, rank(), ranks(), sequence_, signature_text());
   }
-  if (config_.timeout_ms > 0 && since_begin_ns >= config_.timeout_ms * 1'000'000)
-    time_out(since_begin_ns);
+  const int64_t waited_ns = since_begin_ns - waits_from_ns_;
+  if (config_.timeout_ms > 0 && waited_ns >= config_.timeout_ms * 1'000'000) time_out(waited_ns);
 }
 
-void Communicator::time_out(int64_t since_begin_ns) {
+// Whom a wait of over a millisecond waits for, since when: for tools. By the job's ranks.
+void Communicator::show_waiting(int64_t since_progress_ns) {
+  uint32_t step = 0;
+  int peer = since_progress_ns >= kWaiting_ns ? executor_.waiting_for(step) : -1;
+  if (peer >= 0) peer = static_cast<int>(membership_.members[static_cast<size_t>(peer)]);
+  const bool moved = since_progress_ns < shown_progress_ns_;
+  shown_progress_ns_ = since_progress_ns;
+  if (peer == shown_peer_ && !moved) return;
+  shown_peer_ = peer;
+  trace::RankArea& area = membership_.recorder->area();
+  area.waiting_since_ticks.store(ticks(), std::memory_order_relaxed);
+  area.waiting_step.store(step, std::memory_order_relaxed);
+  area.waiting_peer.store(peer, std::memory_order_relaxed);
+}
+
+void Communicator::time_out(int64_t waited_ns) {
   uint32_t step = 0;
   const int peer = executor_.waiting_for(step);
   const std::string whom = peer < 0 ? "nobody" : member_text(static_cast<uint32_t>(peer));
@@ -248,7 +313,7 @@ void Communicator::time_out(int64_t since_begin_ns) {
       Code::timeout, peer,
       fmt::format("{} on rank {}: not done after {:.1f} s, waits for {} in step {}; is that rank "
                   "in another call, or stopped? (HCOMM_TIMEOUT={}ms)",
-                  operation_text(), rank(), static_cast<double>(since_begin_ns) / 1e9, whom, step,
+                  operation_text(), rank(), static_cast<double>(waited_ns) / 1e9, whom, step,
                   config_.timeout_ms)));
   finished_ = true;
 }
@@ -296,11 +361,6 @@ void Communicator::on_failure(const Failure& failure) {
     const std::lock_guard lock(mutex_);
     if (broken()) return;
     fault_ = {.code = failure.code, .peer = peer, .sequence = failure.sequence,
-              .bytes = call_.count * size_of(call_.type),
-              .operation = std::string(schedule::name(call_.collective)),
-              .transport = peer >= 0 && links_ ? std::string(links_->transport_of(
-                                                     static_cast<uint32_t>(peer)))
-                                               : "",
               .host = failure.host, .text = failure.text};
     broken_.store(true, std::memory_order_release);
     verdict_.notify_all();
@@ -337,7 +397,15 @@ std::string Communicator::signature_text() const {
 }
 
 std::string Communicator::operation_text() const {
-  return fmt::format("{} #{} ({})", config_.name, sequence_, signature_text());
+  if (call_.collective == Collective::point_to_point) {
+    const std::string first = fmt::format("{} rank {} ({} count={})",
+                                          call_.sending ? "send to" : "receive from", call_.root,
+                                          name(call_.type), call_.count);
+    return exchanged_ == 1 ? fmt::format("{}: {}", config_.name, first)
+                           : fmt::format("{}: group of {} sends and receives, the first: {}",
+                                         config_.name, exchanged_, first);
+  }
+  return fmt::format("{} #{} ({})", config_.name, sequence_.load(), signature_text());
 }
 
 std::string Communicator::member_text(uint32_t peer) const {
@@ -346,6 +414,8 @@ std::string Communicator::member_text(uint32_t peer) const {
 }
 
 std::string Communicator::explain(const Call& call) {
+  Turn turn(*this);  // plans are made in turn only
+  turn.enter();
   std::string text = plans_->explain(call), ways;
   for (uint32_t peer = 0; peer < ranks(); peer++) {
     const std::string way(links_->transport_of(peer));

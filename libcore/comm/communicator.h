@@ -3,7 +3,7 @@
 // Calls come from api, one at a time (tickets keep the order of calls over threads and streams);
 // failures come from the control plane, at any time, from the service thread.
 //
-//   an operation:  ticket -> enter -> begin -> driven (engine/drive) -> end -> leave
+//   an operation:  Turn -> enter -> begin -> driven (engine/drive) -> end
 //
 // The first failure wins and stays: later calls return it.
 #pragma once
@@ -59,28 +59,21 @@ class Communicator final : public engine::Party {
   const Config& config() const { return config_; }
   bool of_this_process() const { return generation_ == process_generation(); }
 
-  // -- order of calls
-  uint64_t take_ticket() { return next_ticket_.fetch_add(1, std::memory_order_relaxed); }
-  void enter(uint64_t ticket) {
-    if (serving_.load(std::memory_order_acquire) != ticket) [[unlikely]] wait_for_turn(ticket);
-  }
-  void leave() {
-    // In one order with the waiter's count: either it sees our store, or we see that it waits.
-    serving_.store(serving_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
-    if (queued_.load(std::memory_order_seq_cst) > 0) [[unlikely]] serving_.notify_all();
-  }
+  // No call is under way or waits for its turn.
   bool idle() const { return serving_.load() == next_ticket_.load(); }
 
-  // -- one operation: begin, drive until finished(), end. Between enter and leave only.
+  // -- one operation: begin, drive until finished(), end. In its turn only. What keeps it from
+  // beginning fails the communicator: the peers will wait for us.
   void begin(const Call& call);
   void begin_exchange(std::span<const Call> calls);  // sends and receives, started together
   Code end();
-  // ticket to leave, in this thread.
-  Code run(const Call& call, uint64_t ticket);
+  // All of it, in this thread.
+  Code run(const Call& call);
   const engine::Patience& patience() const { return patience_; }
 
   // -- Party
   bool advance() override {
+    if (finished_) [[unlikely]] return false;  // what the executor has is an earlier operation
     if (executor_.advance()) return true;
     if (executor_.failed()) [[unlikely]] finished_ = true;
     return false;
@@ -102,19 +95,35 @@ class Communicator final : public engine::Party {
   // excluded. Also when this communicator is broken.
   std::unique_ptr<Communicator> shrink(std::span<const uint32_t> excluded, const Config& config);
   std::string explain(const Call& call);
-  // Waits until every call has ended; deadline by the config.
+  // Waits until every call has ended; each does by its deadline.
   Code finalize();
 
  private:
+  friend class Turn;
+  uint64_t take_ticket() { return next_ticket_.fetch_add(1, std::memory_order_relaxed); }
+  void enter(uint64_t ticket) {
+    if (serving_.load(std::memory_order_acquire) != ticket) [[unlikely]] wait_for_turn(ticket);
+  }
+  void leave() {
+    // In one order with the waiter's count: either it sees our store, or we see that it waits.
+    serving_.store(serving_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
+    if (queued_.load(std::memory_order_seq_cst) > 0) [[unlikely]] serving_.notify_all();
+  }
   void wait_for_turn(uint64_t ticket);
+  bool may_begin(const Call& call);
+  void cannot_begin();
+  void begin_anew(const Call& call);
+  void begin_anew(std::span<const Call> exchange);
   void bind(const Call& call, const Plan& plan);
-  const void* scaled_input(const Call& call);
+  engine::Buffer scaled_input(const Call& call);
+  Fault describe_fault();
+  void show_waiting(int64_t since_progress_ns);
   void record(const Plan& plan, const Call& call);
   void on_failure(const Failure& failure);
   void fail_with(const Failure& failure);
   Failure failure_of(Code code, int peer, std::string text) const;
   void explain_failed_step();
-  void time_out(int64_t since_begin_ns);
+  void time_out(int64_t waited_ns);
   std::string signature_text() const;
   std::string operation_text() const;
   std::string member_text(uint32_t rank) const;
@@ -142,9 +151,13 @@ class Communicator final : public engine::Party {
   const Plan* plan_ = nullptr;
   uint32_t signature_ = 0;
   bool again_ = false;  // the executor is bound to call_
-  uint64_t sequence_ = 0;
+  size_t exchanged_ = 0;    // sends and receives of it
+  std::atomic<uint64_t> sequence_{0};  // of collectives; abort reads it from any thread
   trace::OpRecord* record_ = nullptr;
-  bool finished_ = false, reported_stall_ = false, told_waiting_ = false;
+  bool finished_ = false, reported_stall_ = false;
+  int shown_peer_ = -1;             // waits for, as the recorder shows it
+  int64_t shown_progress_ns_ = 0;   // when it was looked at: the time since anything moved
+  int64_t waits_from_ns_ = -1;      // in the time of the drive, which may have other operations
   bool failed_operations_ = false;  // any of them, ever
 
   std::atomic<uint64_t> next_ticket_{0}, serving_{0};
@@ -156,6 +169,29 @@ class Communicator final : public engine::Party {
   uint64_t listener_ = 0;
   uint32_t splits_ = 0;
   std::map<uint64_t, uint32_t> shrinks_;  // so far, of each set of excluded ranks
+};
+
+// A place in the order of a communicator's calls, taken when it is made, given up at its end,
+// entered or not. What is in front has deadlines of its own.
+class Turn {
+ public:
+  explicit Turn(Communicator& communicator)
+      : communicator_(communicator), ticket_(communicator.take_ticket()) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    enter();
+    communicator_.leave();
+  }
+  void enter() {
+    if (!entered_) communicator_.enter(ticket_);
+    entered_ = true;
+  }
+
+ private:
+  Communicator& communicator_;
+  const uint64_t ticket_;
+  bool entered_ = false;
 };
 
 }  // namespace hcomm::comm

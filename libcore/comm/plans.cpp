@@ -22,16 +22,18 @@ uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
 // bounded number of choices.
 uint64_t bucket_of(uint64_t bytes) { return bytes <= 1 ? bytes : std::bit_ceil(bytes); }
 
-// What all ranks know of the lengths of a V collective: all of them, or (all-to-all, gather,
-// scatter) nothing.
+// The lengths of a V collective where all ranks know them, else null (all-to-all, gather, scatter).
+const size_t* known_counts(const Call& call) {
+  if (call.collective == Collective::all_gather) return call.recv_blocks.counts;
+  if (call.collective == Collective::reduce_scatter) return call.send_blocks.counts;
+  return nullptr;
+}
+
+// Elements of a block, on average, as far as all ranks know.
 uint64_t known_elements(const Call& call, uint32_t ranks) {
-  const Blocks& blocks =
-      call.collective == Collective::all_gather ? call.recv_blocks : call.send_blocks;
-  const bool known = call.collective == Collective::all_gather ||
-                     call.collective == Collective::reduce_scatter;
-  if (!call.varied || !blocks.counts) return call.varied ? 0 : call.count;
-  if (!known) return 0;
-  return std::accumulate(blocks.counts, blocks.counts + ranks, uint64_t{0}) / ranks;
+  if (!call.varied) return call.count;
+  const size_t* counts = known_counts(call);
+  return counts == nullptr ? 0 : std::accumulate(counts, counts + ranks, uint64_t{0}) / ranks;
 }
 
 }  // namespace
@@ -40,6 +42,10 @@ Plans::Plans(policy::Inputs inputs, uint32_t rank, uint32_t ranks)
     : inputs_(std::move(inputs)), rank_(rank), ranks_(ranks) {}
 
 Plans::Found Plans::find_slow(const Call& call, Memo& memo) {
+  if (plans_.size() > kMostPlans) {  // rules make a plan for each size: forget, like every rank
+    plans_.clear();
+    memos_.fill({});
+  }
   const Plan& plan = choose(call);
   const uint32_t signature = sign(call, plan);
   if (!call.varied)
@@ -69,7 +75,6 @@ const Plan& Plans::choose(const Call& call) {
   made->program = engine::compile(made->schedule);
   made->tile_bytes = choice.tile_bytes;
   made->window = choice.window;
-  made->predicted_us = choice.predicted_us;
   made->hash = hash_number(choice.window,
                            hash_number(choice.tile_bytes, schedule::plan_hash(made->schedule)));
   plan = std::move(made);
@@ -84,10 +89,8 @@ uint32_t Plans::sign(const Call& call, const Plan& plan) const {
     hash = hash_number(value, hash);
   if (schedule::reduces(call.collective)) hash = hash_number(static_cast<uint64_t>(call.op), hash);
   if (!call.varied) return low(hash_number(call.count, hash));
-  const Blocks& blocks =
-      call.collective == Collective::all_gather ? call.recv_blocks : call.send_blocks;
-  if (known_elements(call, ranks_) > 0)
-    for (uint32_t i = 0; i < ranks_; i++) hash = hash_number(blocks.counts[i], hash);
+  if (const size_t* counts = known_counts(call))
+    for (uint32_t i = 0; i < ranks_; i++) hash = hash_number(counts[i], hash);
   return low(hash);
 }
 

@@ -23,7 +23,6 @@ struct Plan {
   uint64_t tile_bytes = 0;  // 0: one tile
   uint32_t window = 1;
   uint64_t hash = 0;        // what all ranks must share
-  double predicted_us = 0;
 };
 
 class Plans {
@@ -44,6 +43,7 @@ class Plans {
   // The plan of a group of sends and receives of this rank, in order.
   const Plan& exchange(const std::vector<std::pair<bool, uint32_t>>& sends_and_peers);
 
+  // Plans that were found stay valid until the next find.
   std::string explain(const Call& call);
   const policy::Inputs& inputs() const { return inputs_; }
 
@@ -70,7 +70,7 @@ class Plans {
   const Plan& choose(const Call& call);
   uint32_t sign(const Call& call, const Plan& plan) const;
 
-  static constexpr size_t kMemos = 64;
+  static constexpr size_t kMemos = 64, kMostPlans = 1024;
   policy::Inputs inputs_;
   uint32_t rank_, ranks_;
   std::array<Memo, kMemos> memos_;

@@ -107,7 +107,8 @@ void Communicator::connect() {
                        .memory = &runtime_.memory()},
       control(), deadline);
   executor_ = engine::Executor(
-      {.links = links_.get(), .recorder = membership_.recorder.get(), .ranks = ranks()});
+      {.links = links_.get(), .recorder = membership_.recorder.get(), .ranks = ranks(),
+       .job_ranks = membership_.members.data()});
 
   schedule::Machine machine;
   machine.ranks = ranks();
@@ -212,10 +213,7 @@ std::unique_ptr<Communicator> Communicator::child(uint64_t number, std::span<con
 }
 
 Code Communicator::finalize() {
-  // A turn of our own comes after all calls so far; each of them ends by its deadline.
-  const uint64_t ticket = take_ticket();
-  enter(ticket);
-  leave();
+  Turn(*this).enter();  // behind all calls so far
   // A peer that left after our last operation took nothing from us.
   return failed_operations_ ? fault().code : Code::ok;
 }

@@ -13,9 +13,10 @@ namespace hcomm::engine {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
-// A gap between two looks at the clock that no wait of ours explains: the whole process was stopped
-// or the machine slept. That time counts for no deadline: no rank was late relative to another.
-constexpr int64_t kStoppedGap_ns = 500 * kMillisecond;
+// A gap between two looks at the clock that no wait of ours explains: data moved all the time, or
+// the whole process was stopped, or the machine slept. That time counts for no deadline: nobody was
+// waited for.
+constexpr int64_t kUnexplained_ns = 500 * kMillisecond;
 constexpr int kLongestSleep_ms = 100;
 
 class Wait {
@@ -41,20 +42,19 @@ class Wait {
   void look_at_clock() {
     const int64_t now = now_ns();
     if (begin_ns_ == 0) begin_ns_ = last_ns_ = told_ns_ = now;
+    skip_gap(now, kUnexplained_ns);
     if (progress_ns_ == 0) progress_ns_ = now;
-    skip_stop(now, kStoppedGap_ns);
-    if (now - told_ns_ >= kMillisecond) tell(now);
-    if (now - progress_ns_ < patience_.spin_ns) return;
-    if (now - told_ns_ >= 0) tell(now);
-    sleep();
+    const bool patient = now - progress_ns_ < patience_.spin_ns;
+    if (!patient || now - told_ns_ >= kMillisecond) tell(now);
+    if (!patient) sleep();
   }
 
-  void skip_stop(int64_t now, int64_t allowed_ns) {
+  void skip_gap(int64_t now, int64_t allowed_ns) {
     const int64_t gap = now - last_ns_;
     last_ns_ = now;
     if (gap < allowed_ns) return;
     begin_ns_ += gap;
-    progress_ns_ += gap;
+    if (progress_ns_ != 0) progress_ns_ += gap;
   }
 
   void tell(int64_t now) {
@@ -74,7 +74,7 @@ class Wait {
     if (quiet) ::poll(descriptors_.data(), descriptors_.size(), cap_ms);
     for (size_t i = 0; i < prepared; i++)
       if (!parties_[i]->finished()) parties_[i]->after_sleep();
-    skip_stop(now_ns(), kStoppedGap_ns + cap_ms * kMillisecond);
+    skip_gap(now_ns(), kUnexplained_ns + cap_ms * kMillisecond);
   }
 
   std::span<Party* const> parties_;

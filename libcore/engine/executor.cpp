@@ -238,7 +238,7 @@ bool Executor::run_send(Slot& slot, const Action& action, bool& moved) {
       fail(status, peer);
       return false;
     }
-    if (out.complete) around_.recorder->count_sent(peer, out.bytes);
+    if (out.complete) around_.recorder->count_sent(job_rank(peer), out.bytes);
     moved |= out.complete || out.done != before;
     all &= out.complete;
   }
@@ -260,7 +260,7 @@ bool Executor::run_receive(Slot& slot, const Action& action, bool& moved) {
   }
   moved |= in.done != before;
   if (!in.complete()) return false;
-  around_.recorder->count_received(peer, in.bytes);
+  around_.recorder->count_received(job_rank(peer), in.bytes);
   return true;
 }
 
@@ -288,7 +288,7 @@ bool Executor::run_fold(Slot& slot, uint32_t index, bool& moved) {
     if (sources[i].peer >= 0 && !slot.incoming[sources[i].message].complete()) return false;
   for (uint32_t i = 0; i < action.source_count; i++)
     if (sources[i].peer >= 0)
-      around_.recorder->count_received(static_cast<uint32_t>(sources[i].peer),
+      around_.recorder->count_received(job_rank(static_cast<uint32_t>(sources[i].peer)),
                                        slot.incoming[sources[i].message].bytes);
   return status_.ok();
 }
@@ -371,7 +371,7 @@ int Executor::waiting_for(uint32_t& step) const {
     if (slot.left == 0) continue;
     for (const uint32_t index : slot.active) {
       const Action& action = operation_.program->actions[index];
-      step = index;
+      step = action.step;
       for (uint32_t i = 0; i < action.source_count; i++) {
         const Source& source = operation_.program->sources[action.first_source + i];
         if (source.peer >= 0 && !slot.incoming[source.message].complete()) return source.peer;

@@ -34,6 +34,7 @@ struct Surroundings {
   Links* links = nullptr;
   trace::Recorder* recorder = nullptr;
   uint32_t ranks = 1;
+  const uint32_t* job_ranks = nullptr;  // of each of ours, for the recorder; null: the same
 };
 
 // One call.
@@ -60,7 +61,7 @@ class Executor {
   bool done() const { return open_slots_ == 0; }
   bool failed() const { return !status_.ok(); }
   Status status() const { return status_; }
-  // The peer that something waits for, -1: nobody; for reports. `step`: the action that waits.
+  // The peer that something waits for, -1: nobody; for reports. `step`: the schedule's that waits.
   int waiting_for(uint32_t& step) const;
   int failed_peer() const { return failed_peer_; }
 
@@ -100,6 +101,9 @@ class Executor {
   size_t fold_ready(Slot& slot, const Action& action, size_t want, bool& moved);
   void fold_some(Slot& slot, const Action& action, uint32_t chunk, size_t offset, size_t bytes);
   transport::Channel* channel(Slot& slot, uint32_t peer);
+  uint32_t job_rank(uint32_t peer) const {
+    return around_.job_ranks != nullptr ? around_.job_ranks[peer] : peer;
+  }
   void fail(Status status, uint32_t peer);
 
   Surroundings around_;

@@ -157,6 +157,7 @@ class Compiler {
   void make_action(uint32_t i) {
     const Step& step = steps_[i];
     Action action;
+    action.step = i;
     action.to = step.to;
     action.first_source = static_cast<uint32_t>(program_.sources.size());
     action.first_peer = static_cast<uint32_t>(program_.peers.size());

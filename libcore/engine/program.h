@@ -37,6 +37,7 @@ struct Action {
   uint32_t incoming = 0;                     // how many sources are messages
   schedule::Slice to;
   uint32_t to_segment = 0;
+  uint32_t step = 0;  // of the schedule, for reports: the first of those that were fused
 };
 
 struct Program {

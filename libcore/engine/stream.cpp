@@ -1,53 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/stream.h"
 
-#include <csignal>
-
+#include "base/log.h"
 #include "base/thread.h"
 
 namespace hcomm::engine {
 
-void Event::expect() {
+void Mark::pass() {
   const std::lock_guard lock(mutex_);
-  expected_++;
-}
-
-void Event::complete() {
-  const std::lock_guard lock(mutex_);
-  completed_++;
+  passed_ = true;
   changed_.notify_all();
 }
 
-bool Event::done() const {
+bool Mark::passed() const {
   const std::lock_guard lock(mutex_);
-  return completed_ == expected_;
+  return passed_;
 }
 
-uint64_t Event::recorded() const {
-  const std::lock_guard lock(mutex_);
-  return expected_;
-}
-
-void Event::wait(uint64_t recorded) const {
+// Before a mark stand operations only, and each has its deadline.
+void Mark::wait() const {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return completed_ >= recorded; });
+  changed_.wait(lock, [&] { return passed_; });
+}
+
+void Event::record(std::shared_ptr<Mark> mark) {
+  const std::lock_guard lock(mutex_);
+  last_ = std::move(mark);
+}
+
+std::shared_ptr<Mark> Event::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+bool Event::done() const {
+  const std::shared_ptr<Mark> mark = last();
+  return mark == nullptr || mark->passed();
 }
 
 namespace {
 
-// Signals are the application's: a worker starts with all of them blocked.
-std::thread start_without_signals(std::function<void()> body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+// Nothing may leave a thread's root.
+Code run(const std::function<Code()>& task) noexcept {
+  try {
+    return task();
+  } catch (const Error& error) {
+    log(LogLevel::error, "in a stream: {}", error.text());
+    return error.code();
+  } catch (const std::exception& error) {
+    log(LogLevel::error, "in a stream: {}", error.what());
+    return Code::internal;
+  }
 }
 
 }  // namespace
 
-Stream::Stream() : worker_(start_without_signals([this] { work(); })) {}
+Stream::Stream() : worker_(start_thread("hcomm-stream", [this] { work(); })) {}
 
 Stream::~Stream() {
   {
@@ -64,17 +72,19 @@ void Stream::enqueue(std::function<Code()> task) {
   changed_.notify_all();
 }
 
-void Stream::record(std::shared_ptr<Event> event) {
-  event->expect();
-  enqueue([event] {
-    event->complete();
+std::shared_ptr<Mark> Stream::mark() {
+  auto mark = std::make_shared<Mark>();
+  enqueue([mark] {
+    mark->pass();
     return Code::ok;
   });
+  return mark;
 }
 
-void Stream::wait_for(std::shared_ptr<Event> event) {
-  enqueue([event, target = event->recorded()] {
-    event->wait(target);
+void Stream::wait_for(std::shared_ptr<Mark> mark) {
+  if (mark == nullptr) return;
+  enqueue([mark = std::move(mark)] {
+    mark->wait();
     return Code::ok;
   });
 }
@@ -92,7 +102,6 @@ bool Stream::idle() const {
 }
 
 void Stream::work() {
-  name_thread("hcomm-stream");
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return ending_ || !queue_.empty(); });
@@ -101,7 +110,7 @@ void Stream::work() {
     queue_.pop_front();
     busy_ = true;
     lock.unlock();
-    const Code code = task();
+    const Code code = run(task);
     lock.lock();
     busy_ = false;
     if (error_ == Code::ok) error_ = code;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and events of the host device: a stream is a worker thread that runs tasks in order; an
-// event is a place in a stream's order that others may wait for. Owned by the C API's handles.
+// Streams and events of the host device: a stream is a worker thread that runs tasks in order; a
+// mark is a place in that order that others may wait for; an event names the last of its marks.
+// Streams and events are owned by the C API's handles.
 #pragma once
 
 #include <condition_variable>
@@ -16,20 +17,30 @@
 
 namespace hcomm::engine {
 
-// Recorded anew each time; done until recorded first. Shared by the handle and the streams that
-// will complete it or wait for it, hence the shared_ptr.
-class Event {
+// A place in a stream's order. Shared by the stream that will pass it and those who wait for it,
+// hence the shared_ptr.
+class Mark {
  public:
-  void expect();   // recorded: not done until complete()
-  void complete();
-  bool done() const;
-  uint64_t recorded() const;            // how often so far
-  void wait(uint64_t recorded) const;   // until that record is complete
+  void pass();
+  bool passed() const;
+  void wait() const;
 
  private:
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  uint64_t expected_ = 0, completed_ = 0;
+  bool passed_ = false;
+};
+
+// The mark that was recorded last; who waits for an event waits for the one that it has then.
+class Event {
+ public:
+  void record(std::shared_ptr<Mark> mark);  // null: nothing to wait for
+  std::shared_ptr<Mark> last() const;       // may be null
+  bool done() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<Mark> last_;
 };
 
 class Stream {
@@ -39,10 +50,10 @@ class Stream {
   Stream& operator=(const Stream&) = delete;
   ~Stream();  // runs what is queued first
 
-  // The code of a task that fails is kept until the next synchronize.
+  // The code of a task that fails, or throws, is kept until the next synchronize.
   void enqueue(std::function<Code()> task);
-  void record(std::shared_ptr<Event> event);
-  void wait_for(std::shared_ptr<Event> event);
+  std::shared_ptr<Mark> mark();                // behind all that is queued now
+  void wait_for(std::shared_ptr<Mark> mark);   // what is queued later waits; null: it does not
   Code synchronize();
   bool idle() const;
 

@@ -47,6 +47,11 @@ class Process {
     check(hcommCommInitRankConfig(&comm, ranks_, shared_.id, rank_, config), "init");
     return comm;
   }
+  // Waits for all processes of the test, without the library.
+  void meet() const {
+    const int round = shared_.arrived.fetch_add(1) / ranks_;
+    while (shared_.arrived.load() < (round + 1) * ranks_) sched_yield();
+  }
   // Ends the process with 1 and a line when the call failed.
   void check(hcommResult_t result, const char* what, hcommComm_t comm = nullptr) const {
     if (result == hcommSuccess) return;
