@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The choice of a plan: which algorithm, in tiles of what size, how many in flight. Pure: the same
 // Inputs and Request give the same Plan on every rank, so ranks exchange hash(inputs) once, at
-// init, and nothing per call. Called by engine and tools, who keep what was chosen per shape and
+// init, and nothing per call. Called by comm and tools, who keep what was chosen per shape and
 // size. Absent: anything known to one rank only (where a buffer lies, in place, the rank itself).
 //
 // What is said beats what is computed: HCOMM_ALGO, then policy.conf, then the least predicted time.

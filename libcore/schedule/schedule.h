@@ -38,7 +38,7 @@ enum class Collective : uint8_t {
   gather,
   scatter,
   barrier,
-  point_to_point,  // a group of sends and receives; built by the engine, never by an algorithm
+  point_to_point,  // a group of sends and receives; built by comm, never by an algorithm
 };
 inline constexpr int kCollectives = 9;         // those that algorithms build
 std::string_view name(Collective collective);  // "all_reduce"
