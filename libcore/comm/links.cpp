@@ -99,6 +99,10 @@ transport::Reach Links::reach(uint32_t peer) const {
   return endpoints_[choice_[peer]].endpoint->reach(peer).value_or(transport::Reach{});
 }
 
+std::string Links::last_error(uint32_t peer) const {
+  return peer < choice_.size() ? endpoints_[choice_[peer]].endpoint->last_error(peer) : "";
+}
+
 bool Links::prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) {
   bool quiet = true;
   for (Opened& opened : endpoints_)

@@ -24,6 +24,9 @@ class Links final : public engine::Links {
   transport::Channel* channel(uint32_t peer, uint32_t slot) override;
   std::string_view transport_of(uint32_t peer) const { return endpoints_[choice_[peer]].name; }
   transport::Reach reach(uint32_t peer) const;
+  // What the transport saw when a step with this peer failed last: "send: Connection reset by
+  // peer". "": it has nothing to tell. From the thread that drives the operation.
+  std::string last_error(uint32_t peer) const;
   bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms);
   void after_sleep();
 

@@ -31,6 +31,14 @@ void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, s
   HCOMM_CHECK(bytes == 0, "{} bytes more than the segments hold", bytes);
 }
 
+std::string difference_text(const Label& expected, size_t bytes, const Label& sent,
+                            size_t sent_bytes) {
+  return fmt::format(
+      "receive: expected operation {} with signature {:08x} and {} bytes, the peer sent operation "
+      "{} with signature {:08x} and {} bytes",
+      expected.sequence, expected.signature, bytes, sent.sequence, sent.signature, sent_bytes);
+}
+
 Status Channel::receive(Incoming& message, std::span<const Segment> to) {
   while (!message.complete()) {
     View view;

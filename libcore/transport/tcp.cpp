@@ -196,7 +196,8 @@ class TcpEndpoint final : public Endpoint {
         buffer_bytes_(place.config->socket_buffer_bytes),
         scopes_(link_scopes()),
         acceptor_(std::move(listener), place),
-        channels_(size_t{place.ranks} * kMaxSlots) {
+        channels_(size_t{place.ranks} * kMaxSlots),
+        errors_(place.ranks) {
     offer_.host = hash_bytes(place.host_key);
     offer_.addresses = std::move(placement.offered);
   }
@@ -224,7 +225,9 @@ class TcpEndpoint final : public Endpoint {
 
   bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) override;
   void after_sleep() override;
-  std::string last_error() const override { return last_error_; }
+  std::string last_error(uint32_t peer) const override {
+    return peer < errors_.size() ? errors_[peer] : "";
+  }
 
   // For the channels.
   const Place& place() const { return place_; }
@@ -234,7 +237,7 @@ class TcpEndpoint final : public Endpoint {
   std::span<const uint32_t> scopes() const { return scopes_; }
   uint64_t host() const { return offer_.host; }
   void add_waiting(TcpChannel& channel) { waiting_.push_back(&channel); }
-  void set_error(std::string text) { last_error_ = std::move(text); }
+  void set_error(uint32_t peer, std::string_view text) { errors_[peer] = text; }
 
  private:
   const Place place_;
@@ -248,14 +251,14 @@ class TcpEndpoint final : public Endpoint {
   std::vector<TcpChannel*> waiting_;
   bool doorbell_armed_ = false;
   int64_t liveness_ns_ = 0;
-  std::string last_error_;
+  std::vector<std::string> errors_;  // the last, by peer
 };
 
 // ---- channel
 
 Status TcpChannel::fail(Code code, std::string_view text) {
   failed_ = code;
-  endpoint_.set_error(fmt::format("tcp to rank {}: {}", peer_, text));
+  endpoint_.set_error(peer_, text);
   return failed_;
 }
 

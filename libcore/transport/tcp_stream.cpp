@@ -195,11 +195,7 @@ Status TcpStream::parse(Incoming& message) {
   if (head.label != message.label || head.bytes != message.bytes) {
     // The head stays: this is not a broken stream, the ranks are in different operations.
     if (error_.empty())
-      error_ = fmt::format(
-          "receive: expected operation {} with signature {:08x} and {} bytes, the peer sent "
-          "operation {} with signature {:08x} and {} bytes",
-          message.label.sequence, message.label.signature, message.bytes, head.label.sequence,
-          head.label.signature, head.bytes);
+      error_ = difference_text(message.label, message.bytes, head.label, head.bytes);
     return Code::invalid_usage;
   }
   consume(kHead);

@@ -51,6 +51,9 @@ struct Segment {
 Segment piece_at(std::span<const Segment> segments, size_t at);
 // Copies `bytes` to where they belong, from byte `at` of the message on.
 void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, size_t at);
+// What to tell when the head of a message is not that of the one expected.
+std::string difference_text(const Label& expected, size_t bytes, const Label& sent,
+                            size_t sent_bytes);
 
 // A message being sent; owned by the engine, must stay put until complete. Segments are the bytes
 // in order; empty messages have none. Empty segments are allowed.
@@ -136,9 +139,10 @@ class Endpoint {
   virtual bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) = 0;
   virtual void after_sleep() = 0;
 
-  // What the last Status other than ok was about, for the message of the error: "tcp to rank 3:
-  // send: Connection reset by peer". From the thread that calls the channels. "": nothing to tell.
-  virtual std::string last_error() const { return {}; }
+  // What the last Status other than ok of a channel to this peer was about, for the message of the
+  // error: "send: Connection reset by peer". From the thread that calls the channels. "": nothing
+  // to tell.
+  virtual std::string last_error(uint32_t) const { return {}; }
 };
 
 // Where an endpoint is opened.

@@ -78,6 +78,8 @@ class CorruptLineTest : public CorruptTest, public testing::WithParamInterface<D
 
 TEST_P(CorruptLineTest, IsSeen) {
   EXPECT_EQ(receive(GetParam().bytes, GetParam().damage), Status(GetParam().expected));
+  const std::string& error = channels_[1]->error();
+  EXPECT_EQ(error.starts_with("receive: "), GetParam().expected != Code::ok) << error;
 }
 INSTANTIATE_TEST_SUITE_P(All, CorruptLineTest, testing::ValuesIn(kDamages),
                          [](const auto& each) { return std::string(each.param.what); });
@@ -110,6 +112,7 @@ TEST_F(CorruptTest, RefusalsAreChecked) {
   progress.refused_at.store(kHuge);
   progress.consumed.store(1);
   EXPECT_EQ(channels_[0]->send(sending.message), Status(Code::internal));
+  EXPECT_NE(channels_[0]->error().find("of 10000 bytes"), std::string::npos);
 }
 
 // Whatever came last lap stands in the line until the next one is whole.

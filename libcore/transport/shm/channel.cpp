@@ -228,9 +228,19 @@ Status ShmWriter::settle(Outgoing& message) {
     message.complete = true;
     return {};
   }
-  if (!tentative) return Code::system;  // others have followed it: too late for the ring
+  if (!tentative) {  // others have followed it: too late for the ring
+    error_ = fmt::format(
+        "send: the peer can no longer map an allocation that it had mapped before ({} bytes of "
+        "hcommMemAlloc); look at its limits (ulimit -v, sysctl vm.max_map_count)",
+        message.bytes);
+    return Code::system;
+  }
   const uint64_t from = progress_.refused_at.load(std::memory_order_relaxed);
-  if (from >= message.bytes) return Code::internal;
+  if (from >= message.bytes) {
+    error_ = fmt::format("send: the peer says that it has read {} of {} bytes", from,
+                         message.bytes);
+    return Code::internal;
+  }
   message.done = message.offset = from;
   return {};
 }
@@ -272,13 +282,17 @@ Status ShmReader::peek(Incoming& message, View& view) {
 
 Status ShmReader::open_line(Incoming& message) {
   const Line& line = lines_[head_ & kLineMask];
-  if (!(line.label == message.label) || line.bytes != message.bytes) return Code::invalid_usage;
+  if (!(line.label == message.label) || line.bytes != message.bytes)
+    return fail(Code::invalid_usage,
+                difference_text(message.label, message.bytes, line.label, line.bytes));
   message.begun = true;
   way_ = line.way;
   used_ = 0;
   if (way_ == Way::in_line) {
     bytes_ = line.in_line_bytes;
-    if (bytes_ != message.bytes || bytes_ > kInlineBytes) return Code::internal;
+    if (bytes_ != message.bytes || bytes_ > kInlineBytes)
+      return fail(Code::internal, fmt::format("receive: {} of {} bytes in a line of {}", bytes_,
+                                              message.bytes, kInlineBytes));
     data_ = line.payload;
     open_ = true;
     if (bytes_ == 0) pass_line();
@@ -287,7 +301,9 @@ Status ShmReader::open_line(Incoming& message) {
   Fragment fragment;
   std::memcpy(&fragment, line.payload, sizeof fragment);
   bytes_ = fragment.bytes;
-  if (bytes_ == 0 || bytes_ > message.bytes - message.done) return Code::internal;
+  if (bytes_ == 0 || bytes_ > message.bytes - message.done)
+    return fail(Code::internal, fmt::format("receive: a part of {} bytes where {} of {} are missing",
+                                            bytes_, message.bytes - message.done, message.bytes));
   if (way_ == Way::mapped) {
     const Status status = open_mapped(fragment);
     if (status == Code::unavailable) {
@@ -299,17 +315,29 @@ Status ShmReader::open_line(Incoming& message) {
   return open_fragment(fragment);
 }
 
+// What a peer of this library never writes: another program does, or memory is damaged.
+Status ShmReader::fail(Code code, std::string text) {
+  error_ = std::move(text);
+  return code;
+}
+
+Status ShmReader::outside(const Fragment& fragment, std::string_view what, size_t bytes) {
+  return fail(Code::internal, fmt::format("receive: bytes {} to {} of {} of {} bytes", fragment.at,
+                                          fragment.at + fragment.bytes, what, bytes));
+}
+
 Status ShmReader::open_fragment(const Fragment& fragment) {
   if (way_ == Way::bounce) {
     if (fragment.at > ring_bytes_ || fragment.bytes > ring_bytes_ - fragment.at)
-      return Code::internal;
+      return outside(fragment, "a ring", ring_bytes_);
     data_ = ring_ + fragment.at;
     if (fragment.bytes <= kPrefetchTo) prefetch_to_read(data_, fragment.bytes);
   } else if (way_ == Way::pulled) {
     address_ = fragment.at;
     staged_ = 0;
   } else {
-    return Code::internal;
+    return fail(Code::internal,
+                fmt::format("receive: no message travels by way {}", static_cast<int>(way_)));
   }
   open_ = true;
   return {};
@@ -326,7 +354,7 @@ Status ShmReader::open_mapped(const Fragment& fragment) {
     map_id_ = fragment.id;
   }
   if (fragment.at > map_->bytes || fragment.bytes > map_->bytes - fragment.at)
-    return Code::internal;
+    return outside(fragment, "an allocation", map_->bytes);
   data_ = map_->base + fragment.at;
   open_ = true;
   return {};

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 
 #include "transport/shm/mail.h"
 #include "transport/shm/node_memory.h"
@@ -52,6 +53,8 @@ class ShmWriter {
   ShmWriter(const ChannelPlace& place, const ShmPeer& peer);
   Status send(Outgoing& message);
   bool moved();
+  // Why a call was not ok, "": none was.
+  const std::string& error() const { return error_; }
 
  private:
   Line* free_line();
@@ -87,6 +90,7 @@ class ShmWriter {
   // Allocations that the peer has mapped: references to them are not tentative.
   std::array<uint64_t, 8> proven_{};
   uint32_t next_proven_ = 0;
+  std::string error_;
 };
 
 class ShmReader {
@@ -96,6 +100,7 @@ class ShmReader {
   void release(Incoming& message, size_t bytes);
   Status receive(Incoming& message, std::span<const Segment> to);
   bool moved();
+  const std::string& error() const { return error_; }
 
  private:
   static constexpr size_t kStageBytes = 256 * kKiB;
@@ -112,6 +117,8 @@ class ShmReader {
   void advance(Incoming& message, size_t bytes);
   void pass_line();
   void refuse_line(const Incoming& message);
+  Status fail(Code code, std::string text);
+  Status outside(const Fragment& fragment, std::string_view what, size_t bytes);
 
   const ShmPeer& peer_;
   const Line* lines_;
@@ -131,6 +138,7 @@ class ShmReader {
   std::unique_ptr<Stage> stage_;
   PeerMapPointer map_;
   uint64_t map_id_ = 0;
+  std::string error_;
 };
 
 class ShmChannel final : public Channel {
@@ -148,6 +156,9 @@ class ShmChannel final : public Channel {
   bool moved() {
     const bool written = reader_.moved();
     return writer_.moved() || written;
+  }
+  const std::string& error() const {
+    return reader_.error().empty() ? writer_.error() : reader_.error();
   }
 
  private:

@@ -35,6 +35,7 @@ class ShmEndpoint final : public Endpoint {
   Channel& channel(uint32_t peer, uint32_t slot) override;
   bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) override;
   void after_sleep() override;
+  std::string last_error(uint32_t peer) const override;
 
  private:
   struct Neighbour {
@@ -107,6 +108,14 @@ Channel& ShmEndpoint::channel(uint32_t peer, uint32_t slot) {
     channels_.push_back(channel.get());
   }
   return *channel;
+}
+
+std::string ShmEndpoint::last_error(uint32_t peer) const {
+  const auto member = group_->member_of(peer);
+  if (!member || *member >= neighbours_.size()) return {};
+  for (const auto& channel : neighbours_[*member].channels)
+    if (channel != nullptr && !channel->error().empty()) return channel->error();
+  return {};
 }
 
 // The reader finds out whether it may, and its word counts: so both ends agree by construction.
