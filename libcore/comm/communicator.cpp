@@ -22,6 +22,7 @@ namespace {
 constexpr int64_t kStall_ns = 250'000'000;   // then the call is told to the hub
 constexpr int64_t kWaiting_ns = 1'000'000;   // then the recorder shows who is waited for
 constexpr int64_t kVerdict_ms = 2000;        // how long a failed step waits for the hub's word
+constexpr int64_t kAnswer_ms = 200;          // how long a timeout waits to learn who did not come
 
 uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
 
@@ -256,7 +257,10 @@ void Communicator::explain_failed_step() {
   if (code == Code::peer_failed && wait_for_verdict(kVerdict_ms / 2)) return;
   const auto at = static_cast<uint32_t>(peer);
   std::string what;
-  if (code == Code::invalid_usage)
+  if (code == Code::invalid_usage && call_.collective == Collective::point_to_point)
+    what = fmt::format("{} sent a message of another length, or is in a collective: a send and its "
+                       "receive have equal counts", member_text(at));
+  else if (code == Code::invalid_usage)
     what = fmt::format("{} sent a message of another operation or length; all ranks must make the "
                        "same calls in the same order", member_text(at));
   else if (code == Code::peer_failed)
@@ -265,6 +269,7 @@ void Communicator::explain_failed_step() {
   else
     what = fmt::format("the {} link to {} failed: {}", links_->transport_of(at), member_text(at),
                        name(code));
+  if (const std::string seen = links_->last_error(at); !seen.empty()) what += "; seen: " + seen;
   fail_with(failure_of(code, peer, fmt::format("{} on rank {}: {}", operation_text(), rank(),
                                                what)));
 }
@@ -309,11 +314,16 @@ void Communicator::time_out(int64_t waited_ns) {
   uint32_t step = 0;
   const int peer = executor_.waiting_for(step);
   const std::string whom = peer < 0 ? "nobody" : member_text(static_cast<uint32_t>(peer));
+  std::vector<uint32_t> absent;
+  if (reported_stall_ && call_.collective != Collective::point_to_point)
+    absent = control().not_reported(membership_.id, ranks(), sequence_,
+                                    Deadline::after_ms(kAnswer_ms));
   fail_with(failure_of(
       Code::timeout, peer,
-      fmt::format("{} on rank {}: not done after {:.1f} s, waits for {} in step {}; is that rank "
+      fmt::format("{} on rank {}: not done after {:.1f} s, waits for {} in step {}{}; is that rank "
                   "in another call, or stopped? (HCOMM_TIMEOUT={}ms)",
                   operation_text(), rank(), static_cast<double>(waited_ns) / 1e9, whom, step,
+                  absent.empty() ? "" : "; not in this call: " + rank_list(absent),
                   config_.timeout_ms)));
   finished_ = true;
 }

@@ -68,6 +68,23 @@ TEST(Order, CallsBehindAFailedOneTouchNothing) {
   EXPECT_FALSE(says(wrong.c_str(), "no ")) << wrong;
 }
 
+TEST(Order, ATimeoutNamesWhoDidNotCome) {
+  const std::string wrong = run_world(4, {.timeout_ms = 700}, [](const Rank& self) {
+    hcommResult_t seen = hcommSuccess;
+    if (self.rank >= 2) {
+      while (seen == hcommSuccess) hcommCommGetAsyncError(self.comm, &seen);
+    } else {
+      int in = 1, out = 0;
+      seen = hcommAllReduce(&in, &out, 1, hcommInt32, hcommSum, self.comm, nullptr);
+    }
+    if (seen != hcommTimeout) self.findings->add("no timeout");
+    if (!says(hcommGetLastError(self.comm), "not in this call: ranks 2, 3"))
+      self.findings->add(std::string("not told: ") + hcommGetLastError(self.comm));
+  });
+  EXPECT_FALSE(says(wrong.c_str(), "no timeout")) << wrong;
+  EXPECT_FALSE(says(wrong.c_str(), "not told")) << wrong;
+}
+
 TEST(Order, SplitsOfAGroupKeepTheirOrder) {
   const std::string wrong = run_world(4, {}, [](const Rank& self) {
     for (int round = 0; round < 10; round++) {
