@@ -95,7 +95,7 @@ std::string size_text(size_t bytes) {
 
 std::string nearest(std::string_view text, const std::string_view* known, size_t count) {
   std::string_view best;
-  size_t best_distance = std::max<size_t>(3, text.size() / 3) + 1;
+  size_t best_distance = std::max<size_t>(2, text.size() / 3) + 1;
   for (size_t i = 0; i < count; i++) {
     const size_t distance = edit_distance(text, known[i]);
     if (distance < best_distance) {

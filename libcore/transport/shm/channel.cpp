@@ -29,7 +29,6 @@ constexpr size_t kSendBytes = 256 * kKiB;
 // Fragments from this size on are copied past the caches while the peer's core is far.
 constexpr size_t kStreamFrom = 2 * kKiB;
 constexpr size_t kPrefetchTo = 8 * kKiB;
-constexpr double kFarNs = 80;
 constexpr uint32_t kMeasureEvery = 64;  // fragments
 
 uint32_t turn_of(uint64_t line) {
@@ -66,7 +65,7 @@ ShmWriter::ShmWriter(const ChannelPlace& place, const ShmPeer& peer)
       ring_bytes_(place.memory->layout().ring_bytes),
       progress_(place.memory->progress(peer.member, place.slot, place.self)),
       copy_(copy_near),
-      far_ticks_(static_cast<uint64_t>(kFarNs * ticks_per_ns())) {}
+      far_ticks_(static_cast<uint64_t>(place.far_ns * ticks_per_ns())) {}
 
 bool ShmWriter::refresh() {
   const uint64_t consumed = progress_.consumed.load(std::memory_order_acquire);

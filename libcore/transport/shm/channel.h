@@ -46,6 +46,7 @@ struct ShmPeer {
 struct ChannelPlace {
   const NodeMemory* memory;
   uint32_t self, slot;
+  double far_ns = 80;  // a line that takes longer to come back comes from a far core
 };
 
 class ShmWriter {
