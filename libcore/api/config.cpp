@@ -41,8 +41,8 @@ Config configured(const Config& base, const hcommConfig_t* given) {
   config.init_timeout_ms = wait_of("init_timeout_ms", given->init_timeout_ms, base.init_timeout_ms);
   if (given->deterministic != HCOMM_CONFIG_UNDEF_INT)
     config.deterministic = given->deterministic != 0;
-  if (given->blocking == 0)
-    fail(Code::unsupported, "hcommConfig_t.blocking=0 is not offered in this version");
+  if (given->blocking != HCOMM_CONFIG_UNDEF_INT && given->blocking != 0 && given->blocking != 1)
+    fail(Code::invalid_argument, "hcommConfig_t.blocking={}: 0 or 1", given->blocking);
   refuse_unless("compression", given->compression, "none");
   refuse_unless("integrity", given->integrity, "off");
   refuse_unless("topology", given->topology, "");

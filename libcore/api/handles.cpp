@@ -99,6 +99,16 @@ hcommResult_t refuse_any(const char* call, const char* argument, const char* wha
 }  // namespace
 
 hcommResult_t refuse_handle(const char* call, hcommComm_t comm) {
+  if (unready(comm)) {
+    const hcommResult_t result = comm->joining->result();
+    if (result == hcommInProgress || result == hcommSuccess)
+      return refuse(Code::invalid_usage,
+                    fmt::format("{}: the communicator is not ready (blocking=0): call "
+                                "hcommCommGetAsyncError until it tells another than hcommInProgress",
+                                call));
+    remember(fmt::format("{}: {}", call, comm->joining->text()));
+    return result;
+  }
   return refuse_any(call, "comm", "communicator", comm);
 }
 hcommResult_t refuse_handle(const char* call, hcommStream_t stream) {

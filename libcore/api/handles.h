@@ -5,11 +5,13 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/joining.h"
 #include "comm/communicator.h"
 #include "comm/runtime.h"
 #include "engine/stream.h"
@@ -18,7 +20,8 @@
 struct hcommComm {
   static constexpr uint64_t kAlive = 0x6d6d6f6368636f6d;
   uint64_t magic = kAlive;
-  std::unique_ptr<hcomm::comm::Communicator> communicator;
+  std::unique_ptr<hcomm::comm::Communicator> communicator;  // null while, or where, joining is not
+  std::shared_ptr<hcomm::api::Joining> joining;             // blocking = 0: until it has succeeded
   std::string name, device;  // stay valid for the queries
   bool finalized = false;
   struct Operator {
@@ -27,6 +30,7 @@ struct hcommComm {
     unsigned char factor[8] = {};
   };
   std::vector<Operator> operators;  // of hcommRedOpCreatePreMulSum
+  std::list<std::pair<void*, size_t>> registrations;  // their addresses are the handles
   ~hcommComm() { magic = 0; }
 };
 
@@ -67,10 +71,15 @@ hcommResult_t guarded(const char* call, Body&& body) noexcept {
 
 comm::Runtime& runtime();
 
-// Of this process, and not destroyed.
+// Of this process, not destroyed, and ready.
 inline bool alive(hcommComm_t comm) {
-  return comm != nullptr && comm->magic == hcommComm::kAlive &&
+  return comm != nullptr && comm->magic == hcommComm::kAlive && comm->communicator != nullptr &&
          comm->communicator->of_this_process();
+}
+// Not ready: of this process, not destroyed, and joining in the background, or failed to join.
+inline bool unready(hcommComm_t comm) {
+  return comm != nullptr && comm->magic == hcommComm::kAlive && comm->joining != nullptr &&
+         comm->joining->of_this_process();
 }
 bool alive(hcommStream_t stream);
 bool alive(hcommEvent_t event);

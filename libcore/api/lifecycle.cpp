@@ -23,11 +23,15 @@ std::string host_name() {
   return text;
 }
 
+void adopt(hcommComm& handle, std::unique_ptr<Communicator> communicator) {
+  handle.name = communicator->config().name;
+  handle.device = communicator->config().device;
+  handle.communicator = std::move(communicator);
+}
+
 hcommComm_t handle_of(std::unique_ptr<Communicator> communicator) {
   auto handle = std::make_unique<hcommComm>();
-  handle->name = communicator->config().name;
-  handle->device = communicator->config().device;
-  handle->communicator = std::move(communicator);
+  adopt(*handle, std::move(communicator));
   return handle.release();
 }
 
@@ -37,6 +41,32 @@ hcommResult_t now_or_at_group_end(const char* call, Setup setup) {
   if (!in_group()) return guarded(call, setup);
   group().add_setup([call, setup] { return guarded(call, setup); });
   return hcommSuccess;
+}
+
+// Makes a communicator as now_or_at_group_end, or, with blocking = 0, in the background.
+template <typename Make>
+hcommResult_t init(const char* call, hcommComm_t* comm, const hcommConfig_t* given, Make make) {
+  if (given == nullptr || given->blocking != 0)
+    return now_or_at_group_end(call, [=] {
+      *comm = handle_of(make());
+      return hcommSuccess;
+    });
+  auto handle = std::make_unique<hcommComm>();
+  handle->joining = Joining::start(call, make);
+  *comm = handle.release();
+  return hcommInProgress;
+}
+
+// Whether it is ready by now; else hcommInProgress, or why it failed.
+hcommResult_t settle(hcommComm_t comm) {
+  const hcommResult_t result = comm->joining->result();
+  if (result == hcommSuccess) {
+    adopt(*comm, comm->joining->take());
+    comm->joining = nullptr;
+  } else if (result != hcommInProgress) {
+    remember(comm->joining->text());
+  }
+  return result;
 }
 
 hcommResult_t init_rank(const char* call, hcommComm_t* comm, int nranks, const hcommUniqueId& id,
@@ -52,10 +82,9 @@ hcommResult_t init_rank(const char* call, hcommComm_t* comm, int nranks, const h
     const Config config = configured(runtime().config(), given);
     hcomm::comm::UniqueId bytes;
     std::memcpy(bytes.bytes.data(), id.internal, sizeof id.internal);
-    return now_or_at_group_end(call, [=] {
-      *comm = handle_of(hcomm::comm::join_by_id(runtime(), bytes, static_cast<uint32_t>(rank),
-                                                static_cast<uint32_t>(nranks), config));
-      return hcommSuccess;
+    return init(call, comm, given, [=] {
+      return hcomm::comm::join_by_id(runtime(), bytes, static_cast<uint32_t>(rank),
+                                     static_cast<uint32_t>(nranks), config);
     });
   });
 }
@@ -64,6 +93,13 @@ hcommResult_t init_rank(const char* call, hcommComm_t* comm, int nranks, const h
 template <typename Body>
 hcommResult_t with(const char* call, hcommComm_t comm, Body body) {
   return guarded(call, [&] { return alive(comm) ? body() : refuse_handle(call, comm); });
+}
+
+// The settings of a child, which is made while the caller waits.
+Config configured_child(const Communicator& parent, const hcommConfig_t* given) {
+  if (given != nullptr && given->blocking == 0)
+    hcomm::fail(Code::unsupported, "hcommConfig_t.blocking=0 is for init; split and shrink block");
+  return configured(parent.config(), given);
 }
 
 // Makes a communicator out of another one, in the turn of this call.
@@ -121,6 +157,7 @@ const char* hcommGetErrorString(hcommResult_t result) {
 
 const char* hcommGetLastError(hcommComm_t comm) {
   thread_local std::string text;
+  if (unready(comm)) return (text = comm->joining->text()).c_str();
   if (!alive(comm)) return last_text().c_str();
   text = comm->communicator->fault().text;
   return text.c_str();
@@ -158,8 +195,9 @@ hcommResult_t hcommCommInitWorld(hcommComm_t* comm, const hcommConfig_t* config)
   return guarded("hcommCommInitWorld", [&] {
     if (comm == nullptr) return refuse(Code::invalid_argument, "hcommCommInitWorld: comm is NULL");
     *comm = nullptr;
-    *comm = handle_of(hcomm::comm::join_world(runtime(), configured(runtime().config(), config)));
-    return hcommSuccess;
+    const Config settings = configured(runtime().config(), config);
+    return init("hcommCommInitWorld", comm, config,
+                [=] { return hcomm::comm::join_world(runtime(), settings); });
   });
 }
 
@@ -198,7 +236,7 @@ hcommResult_t hcommCommSplit(hcommComm_t comm, int color, int key, hcommComm_t* 
                     fmt::format("hcommCommSplit: newcomm is NULL, or color={} is below {}", color,
                                 HCOMM_SPLIT_NOCOLOR));
     *newcomm = nullptr;
-    const Config config = configured(comm->communicator->config(), given);
+    const Config config = configured_child(*comm->communicator, given);
     return make_child("hcommCommSplit", comm, newcomm, [=](Communicator& parent) {
       return parent.split(color, key, config);
     });
@@ -225,7 +263,7 @@ hcommResult_t hcommCommShrink(hcommComm_t comm, const int* exclude, int excluded
                                   i, exclude[i], members.rank(), members.ranks()));
       out.push_back(peer);
     }
-    const Config config = configured(members.config(), given);
+    const Config config = configured_child(members, given);
     if (flags == HCOMM_SHRINK_ABORT) comm->communicator->abort("hcommCommShrink");
     return make_child("hcommCommShrink", comm, newcomm, [=](Communicator& parent) {
       return parent.shrink(out, config);
@@ -244,9 +282,14 @@ hcommResult_t hcommCommFinalize(hcommComm_t comm) {
 
 hcommResult_t hcommCommDestroy(hcommComm_t comm) {
   if (comm == nullptr) return hcommSuccess;
-  if (comm->magic == hcommComm::kAlive && !comm->communicator->of_this_process())
-    return refuse_handle("hcommCommDestroy", comm);  // the parent's: nothing of it is touched
-  return with("hcommCommDestroy", comm, [&] {
+  if (unready(comm)) {
+    comm->joining->wait();
+    if (const hcommResult_t result = settle(comm); result != hcommSuccess) {
+      delete comm;
+      return result == hcommAborted ? hcommSuccess : result;
+    }
+  }
+  return with("hcommCommDestroy", comm, [&] {  // a parent's is refused: nothing of it is touched
     const hcommResult_t result = hcommCommFinalize(comm);
     delete comm;
     return result;
@@ -254,6 +297,10 @@ hcommResult_t hcommCommDestroy(hcommComm_t comm) {
 }
 
 hcommResult_t hcommCommAbort(hcommComm_t comm) {
+  if (unready(comm)) {
+    comm->joining->abandon();
+    return hcommSuccess;
+  }
   return with("hcommCommAbort", comm, [&] {
     comm->communicator->abort("hcommCommAbort");
     return hcommSuccess;
@@ -268,6 +315,10 @@ hcommResult_t hcommCommRevoke(hcommComm_t comm) {
 }
 
 hcommResult_t hcommCommGetAsyncError(hcommComm_t comm, hcommResult_t* error) {
+  if (error != nullptr && unready(comm)) {
+    *error = settle(comm);
+    return hcommSuccess;
+  }
   return with("hcommCommGetAsyncError", comm, [&] {
     if (error == nullptr)
       return refuse(Code::invalid_argument, "hcommCommGetAsyncError: error is NULL");

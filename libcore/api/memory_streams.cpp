@@ -46,13 +46,13 @@ hcommResult_t hcommMemFree(void* pointer) {
   });
 }
 
-// Host memory needs no registration: the arguments are checked, the handle is the pointer.
+// Host memory needs no registration: what is registered is known, and makes nothing faster.
 hcommResult_t hcommCommRegister(hcommComm_t comm, void* pointer, size_t bytes, void** handle) {
   return guarded("hcommCommRegister", [&] {
     if (!alive(comm)) return refuse_handle("hcommCommRegister", comm);
     if (handle == nullptr || pointer == nullptr || bytes == 0)
       return bad("hcommCommRegister", "pointer or handle is NULL, or bytes is 0");
-    *handle = pointer;
+    *handle = &comm->registrations.emplace_back(pointer, bytes);
     return hcommSuccess;
   });
 }
@@ -60,7 +60,10 @@ hcommResult_t hcommCommRegister(hcommComm_t comm, void* pointer, size_t bytes, v
 hcommResult_t hcommCommDeregister(hcommComm_t comm, void* handle) {
   return guarded("hcommCommDeregister", [&] {
     if (!alive(comm)) return refuse_handle("hcommCommDeregister", comm);
-    return handle == nullptr ? bad("hcommCommDeregister", "handle is NULL") : hcommSuccess;
+    const size_t removed = comm->registrations.remove_if(
+        [&](const std::pair<void*, size_t>& each) { return &each == handle; });
+    if (removed == 1) return hcommSuccess;
+    return bad("hcommCommDeregister", "handle is not from hcommCommRegister, or was deregistered");
   });
 }
 

@@ -302,6 +302,8 @@ TEST(Api, RegistrationIsCheckedAndHarmless) {
     void* handle = nullptr;
     self.ok(hcommCommRegister(self.comm, memory.data(), memory.size(), &handle), "register");
     self.ok(hcommCommDeregister(self.comm, handle), "deregister");
+    if (hcommCommDeregister(self.comm, handle) != hcommInvalidArgument)
+      self.findings->add("deregistered twice");
     if (hcommCommRegister(self.comm, nullptr, 1, &handle) != hcommInvalidArgument)
       self.findings->add("registered nothing");
   });

@@ -107,7 +107,9 @@ typedef struct {
   size_t size;            /* set by HCOMM_CONFIG_INITIALIZER; as are magic and version */
   unsigned magic;
   unsigned version;
-  int blocking;           /* 1 (default): init returns when the communicator is ready */
+  int blocking;           /* 1 (default): init returns when the communicator is ready; 0: at once,
+                             with hcommInProgress: only hcommCommGetAsyncError (until it tells
+                             another result), Abort and Destroy may follow. Not of split, shrink */
   const char* name;       /* shown in errors, logs and tools; default "world" */
   const char* device;     /* "cpu" (default) */
   int timeout_ms;         /* of one operation, 0: none; default HCOMM_TIMEOUT, else 600000 */
