@@ -114,7 +114,7 @@ constexpr Setting kSettings[] = {
      [](Config& c, View v) { c.spin_us = parse_duration_ns(v) / 1000; }},
     {"HCOMM_TILE", "size", "", "part of a large message that runs a schedule once; default: chosen",
      [](Config& c, View v) { c.tile_bytes = parse_size(v); }},
-    {"HCOMM_TIMEOUT", "time | none", "600s", "how long one operation may take",
+    {"HCOMM_TIMEOUT", "time | none", "600s", "how long an operation may wait for others",
      [](Config& c, View v) { c.timeout_ms = parse_ms(v); }},
     {"HCOMM_TRANSPORT", "LIST", "", "transports that may be used: shm, tcp; default: all",
      [](Config& c, View v) { c.transports = v; }},
