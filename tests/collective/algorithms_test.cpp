@@ -12,12 +12,6 @@ namespace {
 
 using schedule::Collective;
 
-std::string rule_name(Collective collective) {
-  std::string name(schedule::name(collective));
-  std::erase(name, '_');
-  return name;
-}
-
 struct Forced {
   const algorithm::Algorithm* algorithm;
   const char* transport;
@@ -28,11 +22,10 @@ class Algorithms : public testing::TestWithParam<Forced> {};
 TEST_P(Algorithms, RightWithAnyTileAndRanks) {
   const auto& [algorithm, transport] = GetParam();
   for (const int ranks : {2, 3, 5, 8})
-    for (const char* tile : {"", ", tile=1000", ", tile=12345"}) {
+    for (const char* tile : {"", "tile=1000", "tile=12345"}) {
       if (*tile != '\0' && ranks != 3 && ranks != 8) continue;
       Settings settings{.transports = transport};
-      settings.rules = "[tuning]\ncollective=" + rule_name(algorithm->collective) +
-                       " -> algorithm=" + std::string(algorithm->name) + tile + "\n";
+      settings.rules = rules_for(*algorithm, tile);
       const std::string wrong = run_world(ranks, settings, [&](const Rank& self) {
         for (const size_t count : {1, 17, 5000, 100003})
           for (const bool in_place : {false, true})
@@ -54,8 +47,9 @@ std::vector<Forced> table() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Algorithms, testing::ValuesIn(table()), [](const auto& place) {
-  return rule_name(place.param.algorithm->collective) + "_" +
-         std::string(place.param.algorithm->name) + "_" + place.param.transport;
+  std::string collective(schedule::name(place.param.algorithm->collective));
+  std::erase(collective, '_');
+  return collective + "_" + std::string(place.param.algorithm->name) + "_" + place.param.transport;
 });
 
 }  // namespace

@@ -23,12 +23,22 @@ namespace {
 constexpr size_t kCanary = 64;
 constexpr unsigned char kCanaryByte = 0xa5;
 
-// The element that rank contributes: small, so that sums of 8 ranks are exact in float8.
+bool is_float8(Type type) { return size_of(type) == 1 && !is_integer(type); }
+
+// The element that rank contributes, of either sign: sums of 8 ranks are exact in every type.
 double value(const Exercise& e, int rank, size_t index) {
   const size_t mix = index * 7 + static_cast<size_t>(rank) * 3 + index / 5;
   if (e.op == Op::prod) return static_cast<double>(1 + mix % 2);
   if (e.op == Op::band || e.op == Op::bor || e.op == Op::bxor) return static_cast<double>(mix % 61);
-  return static_cast<double>(mix % 2);
+  const int reach = is_float8(e.type) ? 1 : 10;
+  const int number = static_cast<int>(mix % static_cast<size_t>(2 * reach + 1));
+  return is_signed(e.type) ? number - reach : number;
+}
+
+// By what a rank's PreMulSum multiplies.
+double factor_of(const Exercise& e, int rank) {
+  if (rank % 2 == 1) return 1;
+  return is_float8(e.type) ? -1 : 2;
 }
 
 // Lengths of blocks: of rank's, as all see them; some are zero.
@@ -43,12 +53,14 @@ std::vector<size_t> counts_of(const Exercise& e, int ranks, int salt) {
 // The buffers of one rank: input and output with gaps between blocks and canaries around.
 struct Side {
   std::vector<size_t> counts, displs;
-  size_t elements = 0;
+  size_t gap, elements = 0;
 
-  Side(std::vector<size_t> given, size_t gap) : counts(std::move(given)) {
-    for (const size_t count : counts) {
-      displs.push_back(elements);
-      elements += count + gap;
+  Side(std::vector<size_t> given, size_t after, bool reversed)
+      : counts(std::move(given)), displs(counts.size()), gap(after) {
+    for (size_t i = 0; i < counts.size(); i++) {
+      const size_t block = reversed ? counts.size() - 1 - i : i;
+      displs[block] = elements;
+      elements += counts[block] + gap;
     }
   }
 };
@@ -65,7 +77,16 @@ class Call {
   }
 
   void run(std::string* output) {
-    if (!self_.ok(call(), e_.text())) return;
+    auto op = static_cast<hcommRedOp_t>(e_.op);
+    if (e_.op == Op::premul_sum) {
+      unsigned char factor[8];
+      store_value(e_.type, factor, factor_of(e_, self_.rank));
+      self_.ok(hcommRedOpCreatePreMulSum(&op, factor, static_cast<hcommDataType_t>(e_.type),
+                                         self_.comm), "operator");
+    }
+    const bool called = self_.ok(call(op), e_.text());
+    if (e_.op == Op::premul_sum) self_.ok(hcommRedOpDestroy(op, self_.comm), "operator");
+    if (!called) return;
     verify();
     if (output != nullptr)
       for (size_t block = 0; block < out_.counts.size(); block++)
@@ -83,18 +104,19 @@ class Call {
       for (size_t peer = 0; peer < blocks; peer++) {
         const size_t sum = static_cast<size_t>(rank) + peer;
         const size_t from = buffer == kInput ? static_cast<size_t>(rank) : peer;
-        counts[peer] = sum % 3 == 2 ? 0 : e_.count + sum % 4 + (e_.in_place ? 0 : from % 2);
+        const bool equal = e_.in_place || e_.both_ways;
+        counts[peer] = sum % 3 == 2 ? 0 : e_.count + sum % 4 + (equal ? 0 : from % 2);
       }
-      return {counts, 2};
+      return {counts, 2, e_.reversed};
     }
     const std::vector<size_t> all = counts_of(e_, self_.ranks, 0);
     if (blocks == 1 && (e_.collective == Collective::all_gather ||
                         e_.collective == Collective::reduce_scatter ||
                         e_.collective == Collective::gather ||
                         e_.collective == Collective::scatter))
-      return {{all[static_cast<size_t>(rank)]}, 0};
-    if (blocks <= 1) return {std::vector<size_t>(blocks, e_.count), 0};
-    return {all, e_.varied ? size_t{2} : size_t{0}};
+      return {{all[static_cast<size_t>(rank)]}, 0, false};
+    if (blocks <= 1) return {std::vector<size_t>(blocks, e_.count), 0, false};
+    return {all, e_.varied ? size_t{2} : size_t{0}, e_.varied && e_.reversed};
   }
 
   // Allocates, fills the input, and lets the two share memory where the rule of the call says so.
@@ -124,6 +146,7 @@ class Call {
         default: break;
       }
     }
+    shared_ = send_ != in_memory_.data() + kCanary || recv_ != out_memory_.data() + kCanary;
     for (size_t block = 0; block < in_.counts.size(); block++)
       for (size_t i = 0; i < in_.counts[block]; i++)
         store_value(e_.type, send_ + (in_.displs[block] + i) * element_,
@@ -133,9 +156,8 @@ class Call {
   // What makes blocks differ.
   static size_t salt(size_t block) { return block * 11; }
 
-  hcommResult_t call() {
+  hcommResult_t call(hcommRedOp_t op) {
     const auto type = static_cast<hcommDataType_t>(e_.type);
-    const auto op = static_cast<hcommRedOp_t>(e_.op);
     hcommComm_t comm = self_.comm;
     const size_t own_in = in_.counts.empty() ? 0 : in_.counts[0];
     const size_t own_out = out_.counts.empty() ? 0 : out_.counts[0];
@@ -177,13 +199,18 @@ class Call {
     return hcommInvalidArgument;
   }
 
+  double contribution(int rank, size_t index) const {
+    return value(e_, rank, index) * (e_.op == Op::premul_sum ? factor_of(e_, rank) : 1);
+  }
+
   double reduced(size_t index) const {
-    double result = value(e_, 0, index);
+    double result = contribution(0, index);
     for (int rank = 1; rank < self_.ranks; rank++) {
-      const double next = value(e_, rank, index);
-      const auto a = static_cast<uint64_t>(result), b = static_cast<uint64_t>(next);
+      const double next = contribution(rank, index);
+      const auto a = static_cast<int64_t>(result), b = static_cast<int64_t>(next);
       switch (e_.op) {
         case Op::sum:
+        case Op::premul_sum:
         case Op::avg: result += next; break;
         case Op::prod: result *= next; break;
         case Op::max: result = std::max(result, next); break;
@@ -191,7 +218,6 @@ class Call {
         case Op::band: result = static_cast<double>(a & b); break;
         case Op::bor: result = static_cast<double>(a | b); break;
         case Op::bxor: result = static_cast<double>(a ^ b); break;
-        case Op::premul_sum: break;
       }
     }
     if (e_.op != Op::avg) return result;
@@ -235,17 +261,17 @@ class Call {
           return self_.findings->add(
               fmt::format("rank {}: {}: bytes around a buffer were written", self_.rank,
                           e_.text()));
-    for (size_t block = 0; block < out_.counts.size(); block++) {
-      const size_t from = (out_.displs[block] + out_.counts[block]) * element_;
-      const size_t to = block + 1 < out_.counts.size() ? out_.displs[block + 1] * element_
-                                                       : out_.elements * element_;
-      if (e_.in_place) continue;  // the other side's data may lie there
-      for (size_t i = from; i < to; i++)
-        if (recv_[i] != kCanaryByte)
-          return self_.findings->add(
-              fmt::format("rank {}: {}: a gap was written", self_.rank, e_.text()));
-    }
-    for (size_t block = 0; block < in_.counts.size() && !e_.in_place; block++)
+    for (const auto& [side, base] : {std::pair(&in_, send_), std::pair(&out_, recv_)})
+      for (size_t block = 0; block < side->counts.size(); block++)
+        for (size_t i = 0; i < side->gap * element_; i++)
+          if (base[(side->displs[block] + side->counts[block]) * element_ + i] != kCanaryByte)
+            return self_.findings->add(
+                fmt::format("rank {}: {}: a gap was written", self_.rank, e_.text()));
+    for (size_t block = 0; block < in_.counts.size(); block++) {
+      // In place only the block of this rank becomes output, if not all of them do.
+      if (shared_ && (out_.counts.size() != 1 || in_.counts.size() == 1 ||
+                      block == static_cast<size_t>(self_.rank)))
+        continue;
       for (size_t i = 0; i < in_.counts[block]; i++) {
         unsigned char want[8];
         store_value(e_.type, want, value(e_, self_.rank, salt(block) + i));
@@ -253,6 +279,7 @@ class Call {
           return self_.findings->add(
               fmt::format("rank {}: {}: the input was written", self_.rank, e_.text()));
       }
+    }
   }
 
   const Rank& self_;
@@ -262,6 +289,7 @@ class Call {
   const Side in_, out_;
   std::vector<unsigned char> in_memory_, out_memory_;
   unsigned char *send_ = nullptr, *recv_ = nullptr;
+  bool shared_ = false;  // send_ and recv_ lie in one memory
 };
 
 }  // namespace
@@ -270,6 +298,19 @@ std::string Exercise::text() const {
   return fmt::format("{}{}{} {} {} count={} root={}", schedule::name(collective),
                      varied ? "_v" : "", in_place ? " in place" : "", name(type), name(op), count,
                      root);
+}
+
+bool has_varied(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter ||
+         collective == Collective::all_to_all || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+
+std::string rules_for(const algorithm::Algorithm& algorithm, const std::string& more) {
+  std::string name(schedule::name(algorithm.collective));
+  std::erase(name, '_');
+  return fmt::format("[tuning]\ncollective={} -> algorithm={}{}{}\n", name, algorithm.name,
+                     more.empty() ? "" : ", ", more);
 }
 
 void perform(const Rank& self, const Exercise& exercise, std::string* output) {

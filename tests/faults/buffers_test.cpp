@@ -4,10 +4,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
 #include "collective/exercise.h"
+#include "faults/sparse.h"
 
 namespace hcomm::test {
 namespace {
@@ -16,27 +18,50 @@ using schedule::Collective;
 
 const char* const kTransports[] = {"shm", "tcp"};
 
-TEST(ZeroLength, ZER_01_EveryCollectiveOfNothing) {
-  for (const char* transport : kTransports) {
-    const std::string wrong = run_world(4, {.transports = transport}, [](const Rank& self) {
-      char byte = 42;
-      for (int t = 0; t < hcommNumTypes; t++)
-        for (void* pointer : {static_cast<void*>(nullptr), static_cast<void*>(&byte)}) {
-          const auto type = static_cast<hcommDataType_t>(t);
-          const auto c = self.comm;
-          self.ok(hcommAllReduce(pointer, pointer, 0, type, hcommSum, c, nullptr), "allreduce");
-          self.ok(hcommReduce(pointer, pointer, 0, type, hcommSum, 1, c, nullptr), "reduce");
-          self.ok(hcommBroadcast(pointer, pointer, 0, type, 2, c, nullptr), "broadcast");
-          self.ok(hcommAllGather(pointer, pointer, 0, type, c, nullptr), "allgather");
-          self.ok(hcommReduceScatter(pointer, pointer, 0, type, hcommSum, c, nullptr), "rs");
-          self.ok(hcommAllToAll(pointer, pointer, 0, type, c, nullptr), "alltoall");
-          self.ok(hcommGather(pointer, pointer, 0, type, 3, c, nullptr), "gather");
-          self.ok(hcommScatter(pointer, pointer, 0, type, 0, c, nullptr), "scatter");
-        }
-      if (byte != 42) self.findings->add("a byte was written");
-    });
-    EXPECT_EQ(wrong, "") << transport;
+class ZeroLengthOver : public Everywhere {};
+HCOMM_EVERYWHERE(ZeroLengthOver);
+class BuffersOver : public Everywhere {};
+HCOMM_EVERYWHERE(BuffersOver);
+class LargeCountsOver : public Everywhere {};
+HCOMM_EVERYWHERE(LargeCountsOver);
+
+void call_all_for_nothing(const Rank& self, void* from, void* to, hcommDataType_t type) {
+  const auto c = self.comm;
+  self.ok(hcommAllReduce(from, to, 0, type, hcommSum, c, nullptr), "allreduce");
+  self.ok(hcommReduce(from, to, 0, type, hcommSum, 1, c, nullptr), "reduce");
+  self.ok(hcommBroadcast(from, to, 0, type, 2, c, nullptr), "broadcast");
+  self.ok(hcommAllGather(from, to, 0, type, c, nullptr), "allgather");
+  self.ok(hcommReduceScatter(from, to, 0, type, hcommSum, c, nullptr), "reducescatter");
+  self.ok(hcommAllToAll(from, to, 0, type, c, nullptr), "alltoall");
+  self.ok(hcommGather(from, to, 0, type, 3, c, nullptr), "gather");
+  self.ok(hcommScatter(from, to, 0, type, 0, c, nullptr), "scatter");
+  self.ok(hcommBarrier(c, nullptr), "barrier");
+  const size_t none[4] = {}, places[4] = {0, 7, 3, 1};
+  for (const size_t* at : {static_cast<const size_t*>(nullptr), places}) {
+    self.ok(hcommAllGatherV(from, to, none, at, type, c, nullptr), "allgatherv");
+    self.ok(hcommReduceScatterV(from, to, none, at, type, hcommMax, c, nullptr), "reducescatterv");
+    self.ok(hcommAllToAllV(from, none, at, to, none, at, type, c, nullptr), "alltoallv");
+    self.ok(hcommGatherV(from, 0, to, none, at, type, 2, c, nullptr), "gatherv");
+    self.ok(hcommScatterV(from, none, at, to, 0, type, 1, c, nullptr), "scatterv");
   }
+  hcommGroupStart();
+  hcommSend(from, 0, type, (self.rank + 1) % self.ranks, c, nullptr);
+  hcommRecv(to, 0, type, (self.rank + self.ranks - 1) % self.ranks, c, nullptr);
+  self.ok(hcommGroupEnd(), "send and receive");
+}
+
+TEST_P(ZeroLengthOver, ZER_01_EveryCollectiveOfNothing) {
+  const std::string wrong = run_world(4, {.transports = transport()}, [](const Rank& self) {
+    char from = 42, to = 42;
+    for (int t = 0; t < hcommNumTypes; t++) {
+      const auto type = static_cast<hcommDataType_t>(t);
+      call_all_for_nothing(self, nullptr, nullptr, type);
+      call_all_for_nothing(self, &from, &from, type);
+      call_all_for_nothing(self, &from, &to, type);
+    }
+    if (from != 42 || to != 42) self.findings->add("a byte was written");
+  });
+  EXPECT_EQ(wrong, "");
 }
 
 // A group of sends and receives in which some pairs have nothing to say.
@@ -68,21 +93,27 @@ TEST(ZeroLength, ZER_03_GroupedExchangeWithEmptyPairs) {
   }
 }
 
-TEST(ZeroLength, ZER_05_AllToAllVWhereSomePairsAreEmpty) {
-  for (const char* transport : kTransports) {
-    const std::string wrong = run_world(4, {.transports = transport}, [](const Rank& self) {
-      for (const bool in_place : {false, true})
-        for (const size_t count : {0, 1, 3})
-          perform(self, {.collective = Collective::all_to_all, .varied = true,
-                         .in_place = in_place, .count = count});
-    });
-    EXPECT_EQ(wrong, "") << transport;
-  }
+// In place nowhere, everywhere, and on rank 0 only.
+enum class InPlace { nowhere, everywhere, rank0 };
+constexpr InPlace kInPlace[] = {InPlace::nowhere, InPlace::everywhere, InPlace::rank0};
+bool applies(InPlace where, int rank) {
+  return where == InPlace::everywhere || (where == InPlace::rank0 && rank == 0);
+}
+
+TEST_P(ZeroLengthOver, ZER_05_AllToAllVWhereSomePairsAreEmpty) {
+  const std::string wrong = run_world(4, {.transports = transport()}, [](const Rank& self) {
+    for (const InPlace where : kInPlace)
+      for (const size_t count : {0, 1, 3, 3000})
+        perform(self, {.collective = Collective::all_to_all, .varied = true,
+                       .in_place = applies(where, self.rank), .count = count,
+                       .both_ways = where != InPlace::nowhere});
+  });
+  EXPECT_EQ(wrong, "");
 }
 
 // Displacements reversed, gaps between the blocks, in place.
-TEST(Buffers, BUF_01_AllGatherVInPlaceTakesItsOwnBlockFromItsDisplacement) {
-  const std::string wrong = run_world(4, {}, [](const Rank& self) {
+TEST_P(BuffersOver, BUF_01_AllGatherVInPlaceTakesItsOwnBlockFromItsDisplacement) {
+  const std::string wrong = run_world(4, {.transports = transport()}, [](const Rank& self) {
     const size_t counts[] = {3, 5, 0, 7}, displs[] = {30, 20, 18, 2};
     std::vector<int> data(40, -7);
     for (size_t i = 0; i < counts[self.rank]; i++)
@@ -93,6 +124,20 @@ TEST(Buffers, BUF_01_AllGatherVInPlaceTakesItsOwnBlockFromItsDisplacement) {
     for (int r = 0; r < 4; r++)
       for (size_t i = 0; i < counts[r]; i++) want[displs[r] + i] = r * 1000 + static_cast<int>(i);
     if (data != want) self.findings->add("rank " + std::to_string(self.rank) + ": wrong data");
+  });
+  EXPECT_EQ(wrong, "");
+}
+
+// The same of every V form; perform() looks at the gaps of both buffers.
+TEST_P(BuffersOver, BUF_01_ReversedBlocksOfEveryVForm) {
+  const std::string wrong = run_world(4, {.transports = transport()}, [](const Rank& self) {
+    for (int c = 0; c < schedule::kCollectives; c++)
+      for (const InPlace where : kInPlace)
+        for (const size_t count : {1, 5, 3000})
+          if (const auto collective = static_cast<Collective>(c); has_varied(collective))
+            perform(self, {.collective = collective, .varied = true,
+                           .in_place = applies(where, self.rank), .count = count, .root = 2,
+                           .reversed = true, .both_ways = true});
   });
   EXPECT_EQ(wrong, "");
 }
@@ -163,69 +208,127 @@ TEST(Buffers, BUF_05_NothingOutsideIsTouched) {
 }
 
 // Sizes of tiles and rings that divide nothing.
-TEST(Buffers, BUF_07_OddTilesGiveRightSums) {
-  for (const char* transport : kTransports)
-    for (const char* tile : {"1000000", "12345", "4099"}) {
-      Settings settings{.transports = transport};
-      settings.rules = std::string("[tuning]\ncollective=allreduce -> tile=") + tile + "\n";
-      const std::string wrong = run_world(3, settings, [](const Rank& self) {
-        perform(self, {.type = Type::int32, .count = 1 << 19});
-        perform(self, {.in_place = true, .type = Type::int32, .count = 262147});
-      });
-      EXPECT_EQ(wrong, "") << transport << " tile " << tile;
-    }
-}
-
-TEST(Buffers, BUF_09_ReduceLeavesTheBuffersOfOthersAlone) {
-  for (const int ranks : {2, 5}) {
-    const std::string wrong = run_world(ranks, {}, [](const Rank& self) {
-      for (int root = 0; root < self.ranks; root++)
-        for (const size_t count : {5, 5000, 200000}) {
-          std::vector<float> in(count, static_cast<float>(self.rank + 1)), out(count, -5.0f);
-          self.ok(hcommReduce(in.data(), out.data(), count, hcommFloat32, hcommSum, root,
-                              self.comm, nullptr), "reduce");
-          const float want = self.rank == root
-                                 ? static_cast<float>(self.ranks * (self.ranks + 1)) / 2
-                                 : -5.0f;
-          for (size_t i = 0; i < count; i++)
-            if (out[i] != want || in[i] != static_cast<float>(self.rank + 1))
-              return self.findings->add("rank " + std::to_string(self.rank) + " root " +
-                                        std::to_string(root) + ": buffers were changed");
-        }
-    });
-    EXPECT_EQ(wrong, "") << ranks;
+TEST_P(BuffersOver, BUF_07_OddTilesGiveRightSums) {
+  for (const char* tile : {"1", "4099", "12345", "1000000"}) {
+    Settings settings{.transports = transport()};
+    settings.rules = std::string("[tuning]\ncollective=allreduce -> tile=") + tile + "\n";
+    const size_t count = *tile == '1' && tile[1] == '\0' ? 1111 : 262147;
+    EXPECT_EQ(run_world(3, settings, [&](const Rank& self) {
+                perform(self, {.type = Type::int32, .count = count});
+                perform(self, {.in_place = true, .type = Type::int32, .count = count});
+              }), "") << "tile " << tile;
   }
 }
 
-// Untouched memory costs nothing: the blocks are sparse, their sum passes 2^31 elements.
-TEST(LargeCounts, BIG_03_GatherVPastTwoToThe31) {
+TEST(Buffers, BUF_07_OddRingsGiveRightSums) {
+  for (const char* ring : {"1", "12345", "1000003"}) {
+    Settings settings{.transports = "shm"};
+    settings.environment = {std::string("HCOMM_RING=") + ring, "HCOMM_SHM_PULL=off"};
+    EXPECT_EQ(run_world(3, settings, [](const Rank& self) {
+                perform(self, {.type = Type::int32, .count = 262147});
+              }), "") << "ring " << ring;
+  }
+}
+
+// Out of place, and with one buffer for both on every rank: it is output at the root alone.
+TEST_P(BuffersOver, BUF_09_ReduceLeavesTheBuffersOfOthersAlone) {
+  for (const int ranks : {2, 5}) {
+    const auto reduce = [](const Rank& self, int root, size_t count, bool in_place) {
+      const auto mine = static_cast<float>(self.rank + 1);
+      std::vector<float> in(count, mine), out(count, -5.0f);
+      self.ok(hcommReduce(in.data(), in_place ? in.data() : out.data(), count, hcommFloat32,
+                          hcommSum, root, self.comm, nullptr), "reduce");
+      const float sum = static_cast<float>(self.ranks * (self.ranks + 1)) / 2;
+      const bool at_root = self.rank == root;
+      const float in_want = at_root && in_place ? sum : mine;
+      const float out_want = at_root && !in_place ? sum : -5.0f;
+      for (size_t i = 0; i < count; i++)
+        if (out[i] != out_want || in[i] != in_want)
+          return self.findings->add("rank " + std::to_string(self.rank) + " root " +
+                                    std::to_string(root) + ": buffers were changed");
+    };
+    EXPECT_EQ(run_world(ranks, {.transports = transport()}, [&](const Rank& self) {
+                for (int root = 0; root < self.ranks; root++)
+                  for (const size_t count : {5, 5000, 200000})
+                    for (const bool in_place : {false, true}) reduce(self, root, count, in_place);
+              }), "") << ranks;
+  }
+}
+
+// The blocks are sparse: displacements pass 2^31 elements.
+TEST_P(LargeCountsOver, BIG_03_DisplacementsPastTwoToThe31) {
   const size_t gap = size_t{1} << 30, count = 1000;
-  const std::string wrong = run_world(4, {}, [&](const Rank& self) {
+  const std::string wrong = run_world(4, {.transports = transport()}, [&](const Rank& self) {
     const size_t counts[] = {count, count, count, count};
     const size_t displs[] = {0, gap, 2 * gap, 3 * gap};
-    const size_t bytes = 3 * gap + count;
-    auto* recv = static_cast<unsigned char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                                                  0));
-    std::vector<unsigned char> send(count, static_cast<unsigned char>(self.rank + 1));
-    self.ok(hcommAllGatherV(send.data(), recv, counts, displs, hcommUint8, self.comm, nullptr),
-            "allgatherv");
+    const Sparse recv(3 * gap + count);
+    std::vector<signed char> send(count, static_cast<signed char>(self.rank + 1));
+    self.ok(hcommAllGatherV(send.data(), recv.data(), counts, displs, hcommInt8, self.comm,
+                            nullptr), "allgatherv");
     for (int r = 0; r < 4; r++)
       for (size_t i = 0; i < count; i++)
-        if (recv[displs[r] + i] != r + 1) return self.findings->add("wrong data");
-    munmap(recv, bytes);
+        if (recv.data()[displs[r] + i] != r + 1) return self.findings->add("wrong data");
   });
   EXPECT_EQ(wrong, "");
 }
 
-TEST(LargeCounts, BIG_03_ACountThatMemoryCannotHaveIsRefused) {
+// The sum of counts passes 2^31; the root's own block, which stays where it is, is most of it.
+TEST_P(LargeCountsOver, BIG_03_CountsWhoseSumPassesTwoToThe31) {
+  const size_t most = (size_t{1} << 31) + 5, few = 1000;
+  const std::string wrong = run_world(3, {.transports = transport()}, [&](const Rank& self) {
+    const size_t counts[] = {most, few, few}, displs[] = {few, most + few, 0};
+    const bool root = self.rank == 0;
+    for (const size_t* at : {static_cast<const size_t*>(nullptr), displs}) {
+      const Sparse all(root ? most + 2 * few : 1);
+      const auto block = [&](int rank) {
+        return all.data() + (at ? at[rank] : rank == 0 ? 0 : most + (rank == 1 ? 0 : few));
+      };
+      std::vector<signed char> own(few, static_cast<signed char>(self.rank));
+      self.ok(hcommGatherV(root ? block(0) : own.data(), counts[self.rank], all.data(), counts, at,
+                           hcommInt8, 0, self.comm, nullptr), "gatherv");
+      for (int rank = 1; root && rank < 3; rank++)
+        if (std::count(block(rank), block(rank) + few, rank) != static_cast<long>(few))
+          self.findings->add("gatherv: wrong data");
+      std::fill(own.begin(), own.end(), 9);
+      self.ok(hcommScatterV(all.data(), counts, at, root ? block(0) : own.data(),
+                            counts[self.rank], hcommInt8, 0, self.comm, nullptr), "scatterv");
+      if (!root && std::count(own.begin(), own.end(), self.rank) != static_cast<long>(few))
+        self.findings->add("scatterv: wrong data");
+    }
+  });
+  EXPECT_EQ(wrong, "");
+}
+
+// What no memory can have is refused before anything moves, by every V form too.
+TEST(LargeCounts, BIG_03_CountsThatMemoryCannotHaveAreRefused) {
   const std::string wrong = run_world(2, {}, [](const Rank& self) {
     float in = 1, out = 0;
-    for (const size_t count : {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1})
-      if (hcommAllGather(&in, &out, count, hcommFloat32, self.comm, nullptr) !=
-          hcommInvalidArgument)
-        self.findings->add("accepted count " + std::to_string(count));
-    self.ok(hcommBarrier(self.comm, nullptr), "afterwards");
+    const auto refused = [&](hcommResult_t result, const char* what) {
+      if (result != hcommInvalidArgument || !std::strstr(hcommGetLastError(nullptr), "more bytes"))
+        self.findings->add(std::string(what) + ": " + hcommGetLastError(nullptr));
+    };
+    const auto c = self.comm;
+    for (const size_t count : {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1}) {
+      refused(hcommAllGather(&in, &out, count, hcommFloat32, c, nullptr), "allgather");
+      refused(hcommSend(&in, count, hcommFloat32, 1 - self.rank, c, nullptr), "send");
+    }
+    const size_t pairs[][2] = {{SIZE_MAX / 2, SIZE_MAX / 2 + 10}, {SIZE_MAX, 2},
+                               {SIZE_MAX / 8, SIZE_MAX / 8 + 1}, {1, SIZE_MAX / 4}};
+    const size_t far[] = {SIZE_MAX - 1, 0};
+    for (const auto& counts : pairs)
+      for (const size_t* at : {static_cast<const size_t*>(nullptr), far}) {
+        const size_t own = counts[self.rank];
+        refused(hcommAllGatherV(&in, &out, counts, at, hcommFloat32, c, nullptr), "allgatherv");
+        refused(hcommReduceScatterV(&in, &out, counts, at, hcommFloat32, hcommSum, c, nullptr),
+                "reducescatterv");
+        refused(hcommAllToAllV(&in, counts, at, &out, counts, at, hcommFloat32, c, nullptr),
+                "alltoallv");
+        refused(hcommGatherV(&in, own, &out, counts, at, hcommFloat32, self.rank, c, nullptr),
+                "gatherv");
+        refused(hcommScatterV(&in, counts, at, &out, own, hcommFloat32, self.rank, c, nullptr),
+                "scatterv");
+      }
+    self.ok(hcommBarrier(c, nullptr), "afterwards");
   });
   EXPECT_EQ(wrong, "");
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reported fault of large counts that needs 6 GB of memory: label "long".
+// Reported faults of large counts and sizes that need gigabytes of memory: label "long".
+#include <algorithm>
+
 #include "collective/exercise.h"
+#include "faults/sparse.h"
 
 namespace hcomm::test {
 namespace {
@@ -20,6 +23,38 @@ TEST(LargeCounts, BIG_01_GatherOf600MiBOverATree) {
         return self.findings->add("wrong byte " + std::to_string(i));
   });
   EXPECT_EQ(wrong, "");
+}
+
+// Over 2 GiB from one rank to the other; untouched memory is read as zeros.
+TEST(LargeCounts, BIG_03_AllGatherVOfOver2GiB) {
+  const size_t most = (size_t{1} << 31) + 5, few = 1000;
+  for (const char* transport : {"shm", "tcp"})
+    EXPECT_EQ(run_world(2, {.transports = transport}, [&](const Rank& self) {
+                const size_t counts[] = {most, few};
+                const Sparse all(most + few);
+                signed char* const own = all.data() + (self.rank == 0 ? 0 : most);
+                std::fill_n(own + counts[self.rank] - few, few, self.rank + 1);
+                if (self.rank == 1) all.data()[most - few - 1] = 7;
+                self.ok(hcommAllGatherV(own, all.data(), counts, nullptr, hcommInt8, self.comm,
+                                        nullptr), "allgatherv");
+                for (size_t i = 0; i < 2 * few; i++)
+                  if (all.data()[most - few + i] != (i < few ? 1 : 2))
+                    return self.findings->add("wrong byte " + std::to_string(i));
+                if (all.data()[most - few - 1] != 0) self.findings->add("a byte did not come");
+              }), "") << transport;
+}
+
+// 64 MiB in tiles and rings that divide nothing.
+TEST(Buffers, BUF_07_OddTilesAndRingsOf64MiB) {
+  for (const char* transport : {"shm", "tcp"})
+    for (const char* tile : {"1000000", "1234567"}) {
+      Settings settings{.transports = transport};
+      settings.rules = std::string("[tuning]\ncollective=allreduce -> tile=") + tile + "\n";
+      settings.environment = {"HCOMM_RING=1000003"};
+      EXPECT_EQ(run_world(3, settings, [](const Rank& self) {
+                  perform(self, {.type = Type::int32, .count = size_t{1} << 24});
+                }), "") << transport << " " << tile;
+    }
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults that users reported against other libraries, as small cases: the meaning of numbers, and
 // that results are the same everywhere. Each test bears the identifier of its case.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <random>
 
 #include "algorithm/algorithm.h"
+#include "base/bytes.h"
 #include "datatype/kernels.h"
 #include "collective/exercise.h"
 
@@ -18,31 +19,57 @@ using schedule::Collective;
 
 const char* const kTransports[] = {"shm", "tcp"};
 
-// Contributions with remainders and of both signs; integers divide toward zero.
-template <typename T>
-void average(const Rank& self, hcommDataType_t type) {
-  for (int base : {-50, -7, 0, 7, 50}) {
-    if (std::is_unsigned_v<T> && base < 0) continue;
-    T in = static_cast<T>(base / self.ranks + self.rank), out = 99;
-    long sum = 0;
-    for (int r = 0; r < self.ranks; r++) sum += base / self.ranks + r;
-    self.ok(hcommAllReduce(&in, &out, 1, type, hcommAvg, self.comm, nullptr), "avg");
-    const T want = static_cast<T>(sum / self.ranks);
-    if (out != want)
-      self.findings->add("avg of " + std::to_string(sum) + " over " + std::to_string(self.ranks) +
-                         ": got " + std::to_string(out));
+class NumbersOver : public Everywhere {};
+HCOMM_EVERYWHERE(NumbersOver);
+class DeterminismOver : public Everywhere {};
+HCOMM_EVERYWHERE(DeterminismOver);
+
+// A world for each algorithm of the collectives that reduce, in tiles of 100 bytes.
+void for_each_reduction(const char* transport, int ranks,
+                        const std::function<void(const Rank&, Collective)>& body) {
+  for (const algorithm::Algorithm& each : algorithm::all()) {
+    if (!schedule::reduces(each.collective)) continue;
+    Settings settings{.transports = transport};
+    settings.rules = rules_for(each, "tile=100");
+    EXPECT_EQ(run_world(ranks, settings, [&](const Rank& self) { body(self, each.collective); }),
+              "") << schedule::name(each.collective) << " " << each.name;
   }
 }
 
-TEST(Numbers, NUM_01_IntegerAverageRoundsTowardZero) {
+// Sums with remainders and of both signs; integers divide toward zero, whatever the algorithm.
+TEST_P(NumbersOver, NUM_01_IntegerAverageRoundsTowardZero) {
+  for (const int ranks : {2, 3, 7})
+    for_each_reduction(transport(), ranks, [](const Rank& self, Collective collective) {
+      for (const Type type : {Type::int8, Type::uint8, Type::int32, Type::uint32, Type::int64,
+                              Type::uint64})
+        for (const bool in_place : {false, true})
+          perform(self, {.collective = collective, .in_place = in_place, .type = type,
+                         .op = Op::avg, .count = 120, .root = self.ranks - 1});
+    });
+}
+
+// The greatest values of a type: nothing is lost on the way to the quotient.
+template <typename T>
+void average_of_extremes(const Rank& self, hcommDataType_t type) {
+  const T top = static_cast<T>(std::numeric_limits<T>::max() / self.ranks);
+  for (const T most : {top, static_cast<T>(std::is_signed_v<T> ? -top : 1)}) {
+    T in = self.rank == 0 ? most : static_cast<T>(most - most / 3), out = 99;
+    const T sum = static_cast<T>(most + (self.ranks - 1) * (most - most / 3));
+    self.ok(hcommAllReduce(&in, &out, 1, type, hcommAvg, self.comm, nullptr), "avg");
+    if (out != static_cast<T>(sum / static_cast<T>(self.ranks)))
+      self.findings->add("avg of " + std::to_string(sum) + ": got " + std::to_string(out));
+  }
+}
+
+TEST(Numbers, NUM_01_IntegerAverageOfExtremes) {
   for (const int ranks : {2, 3, 7})
     EXPECT_EQ(run_world(ranks, {}, [](const Rank& self) {
-                average<int8_t>(self, hcommInt8);
-                average<uint8_t>(self, hcommUint8);
-                average<int32_t>(self, hcommInt32);
-                average<uint32_t>(self, hcommUint32);
-                average<int64_t>(self, hcommInt64);
-                average<uint64_t>(self, hcommUint64);
+                average_of_extremes<int8_t>(self, hcommInt8);
+                average_of_extremes<uint8_t>(self, hcommUint8);
+                average_of_extremes<int32_t>(self, hcommInt32);
+                average_of_extremes<uint32_t>(self, hcommUint32);
+                average_of_extremes<int64_t>(self, hcommInt64);
+                average_of_extremes<uint64_t>(self, hcommUint64);
               }), "");
 }
 
@@ -76,43 +103,15 @@ TEST(Numbers, NUM_03_OneRankAverageWritesEveryElement) {
   EXPECT_EQ(wrong, "");
 }
 
-// Every algorithm of every reducing collective, on both transports: the factors differ by rank.
-TEST(Numbers, NUM_05_PreMulSumAndAverageEverywhere) {
-  for (const algorithm::Algorithm& each : algorithm::all()) {
-    if (!schedule::reduces(each.collective)) continue;
-    for (const char* transport : kTransports) {
-      Settings settings{.transports = transport};
-      std::string name(schedule::name(each.collective));
-      std::erase(name, '_');
-      settings.rules = "[tuning]\ncollective=" + name + " -> algorithm=" + std::string(each.name) +
-                       "\n";
-      const std::string wrong = run_world(3, settings, [&](const Rank& self) {
-        const float factor = static_cast<float>(self.rank + 1);
-        hcommRedOp_t op;
-        self.ok(hcommRedOpCreatePreMulSum(&op, &factor, hcommFloat32, self.comm), "create");
-        const size_t count = 1000;
-        std::vector<float> in(3 * count, 2.0f), out(count, -1.0f);
-        for (const hcommRedOp_t use : {op, hcommAvg}) {
-          hcommResult_t result = hcommSuccess;
-          if (each.collective == Collective::all_reduce)
-            result = hcommAllReduce(in.data(), out.data(), count, hcommFloat32, use, self.comm,
-                                    nullptr);
-          else if (each.collective == Collective::reduce)
-            result = hcommReduce(in.data(), out.data(), count, hcommFloat32, use, 1, self.comm,
-                                 nullptr);
-          else
-            result = hcommReduceScatter(in.data(), out.data(), count, hcommFloat32, use, self.comm,
-                                        nullptr);
-          self.ok(result, each.name.data());
-          if (each.collective == Collective::reduce && self.rank != 1) continue;
-          for (const float value : out)
-            if (value != (use == op ? 12.0f : 2.0f))
-              return self.findings->add("got " + std::to_string(value));
-        }
-      });
-      EXPECT_EQ(wrong, "") << name << " " << each.name << " " << transport;
-    }
-  }
+// Every algorithm of every collective that reduces; the factors differ by rank.
+TEST_P(NumbersOver, NUM_05_PreMulSumAndAverageEverywhere) {
+  for_each_reduction(transport(), 3, [](const Rank& self, Collective collective) {
+    for (const Type type : {Type::float32, Type::bfloat16, Type::int32})
+      for (const Op op : {Op::premul_sum, Op::avg})
+        for (const bool in_place : {false, true})
+          perform(self, {.collective = collective, .in_place = in_place, .type = type, .op = op,
+                         .count = 120, .root = 1});
+  });
 }
 
 TEST(Numbers, NUM_07_NotANumberStaysOne) {
@@ -140,15 +139,22 @@ TEST(Numbers, NUM_07_NotANumberStaysOne) {
   }
 }
 
+// Every collective with its V form, operator and type; PreMulSum multiplies (out of place).
 TEST(Numbers, NUM_11_OneRankIsTheIdentity) {
   const std::string wrong = run_world(1, {}, [](const Rank& self) {
     for (int c = 0; c < schedule::kCollectives; c++)
       for (int t = 0; t < kTypes; t++)
-        for (int o = 0; o < kOps - 1; o++)
+        for (int o = 0; o < kOps; o++)
           for (const bool in_place : {false, true})
-            if (allowed(static_cast<Op>(o), static_cast<Type>(t)))
-              perform(self, {.collective = static_cast<Collective>(c), .in_place = in_place,
-                             .type = static_cast<Type>(t), .op = static_cast<Op>(o), .count = 13});
+            for (const bool varied : {false, true}) {
+              const auto collective = static_cast<Collective>(c);
+              if (!allowed(static_cast<Op>(o), static_cast<Type>(t))) continue;
+              if (varied && !has_varied(collective)) continue;
+              if (in_place && static_cast<Op>(o) == Op::premul_sum) continue;
+              perform(self, {.collective = collective, .varied = varied, .in_place = in_place,
+                             .type = static_cast<Type>(t), .op = static_cast<Op>(o),
+                             .count = 13});
+            }
   });
   EXPECT_EQ(wrong, "");
 }
@@ -216,39 +222,39 @@ TEST(Determinism, DET_01_TheSameBitsOnEveryPath) {
   }
 }
 
-// Ranks that work in place beside ranks that do not, types that round: every rank has the same
-// bits.
-TEST(Determinism, DET_03_AllRanksHoldTheSameBits) {
-  for (const algorithm::Algorithm& each : algorithm::all()) {
-    if (each.collective != Collective::all_reduce) continue;
+// True when all ranks have given the same bytes.
+bool equal_everywhere(const Rank& self, const std::vector<unsigned char>& bytes) {
+  uint64_t hash = kHashSeed;
+  for (const unsigned char byte : bytes) hash = hash_number(byte, hash);
+  std::vector<uint64_t> all(static_cast<size_t>(self.ranks));
+  self.ok(hcommAllGather(&hash, all.data(), 1, hcommUint64, self.comm, nullptr), "hashes");
+  return std::count(all.begin(), all.end(), hash) == self.ranks;
+}
+
+// Ranks that work in place beside ranks that do not, types that round, one tile and many: every
+// rank has the same bits.
+TEST_P(DeterminismOver, DET_03_AllRanksHoldTheSameBits) {
+  for (const algorithm::Algorithm& each : algorithm::all())
     for (const int ranks : {3, 5, 8})
-      for (const char* transport : kTransports) {
-        Settings settings{.transports = transport};
-        settings.rules = "[tuning]\ncollective=allreduce -> algorithm=" +
-                         std::string(each.name) + "\n";
-        std::mutex mutex;
-        std::vector<std::string> bits;
+      for (const char* tile : {"", "tile=1000"}) {
+        if (each.collective != Collective::all_reduce || (*tile == '\0' && ranks > 3)) continue;
+        Settings settings{.transports = transport()};
+        settings.rules = rules_for(each, tile);
         const std::string wrong = run_world(ranks, settings, [&](const Rank& self) {
-          std::string mine;
           for (const Type type : {Type::float16, Type::bfloat16, Type::float32}) {
             const std::vector<float> data = random_floats(self.rank, 3000);
             std::vector<unsigned char> in(data.size() * size_of(type)), out(in.size());
             for (size_t i = 0; i < data.size(); i++)
               store_value(type, in.data() + i * size_of(type), static_cast<double>(data[i]));
-            unsigned char* to = self.rank % 2 == 1 ? in.data() : out.data();
-            self.ok(hcommAllReduce(in.data(), to, data.size(),
+            std::vector<unsigned char>& to = self.rank % 2 == 1 ? in : out;
+            self.ok(hcommAllReduce(in.data(), to.data(), data.size(),
                                    static_cast<hcommDataType_t>(type), hcommSum, self.comm,
                                    nullptr), "allreduce");
-            mine.append(reinterpret_cast<const char*>(to), out.size());
+            if (!equal_everywhere(self, to)) self.findings->add("bits differ between ranks");
           }
-          const std::lock_guard lock(mutex);
-          bits.push_back(mine);
         });
-        ASSERT_EQ(wrong, "");
-        for (const std::string& other : bits)
-          EXPECT_TRUE(other == bits[0]) << each.name << " " << ranks << " " << transport;
+        ASSERT_EQ(wrong, "") << each.name << " " << ranks << " " << tile;
       }
-  }
 }
 
 }  // namespace

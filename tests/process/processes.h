@@ -36,15 +36,19 @@ class Process {
   int ranks() const { return ranks_; }
   Shared& shared() const { return shared_; }
 
-  // Joins the communicator of all processes of the test.
-  hcommComm_t join(const hcommConfig_t* config = nullptr) const {
+  // The id that the first process has made.
+  const hcommUniqueId& id() const {
     if (rank_ == 0) {
       check(hcommGetUniqueId(&shared_.id), "hcommGetUniqueId");
       shared_.id_ready.store(1);
     }
     while (shared_.id_ready.load() == 0) sched_yield();
+    return shared_.id;
+  }
+  // Joins the communicator of all processes of the test.
+  hcommComm_t join(const hcommConfig_t* config = nullptr) const {
     hcommComm_t comm = nullptr;
-    check(hcommCommInitRankConfig(&comm, ranks_, shared_.id, rank_, config), "init");
+    check(hcommCommInitRankConfig(&comm, ranks_, id(), rank_, config), "init");
     return comm;
   }
   // Waits for all processes of the test, without the library.
