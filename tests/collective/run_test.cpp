@@ -87,5 +87,13 @@ INSTANTIATE_TEST_SUITE_P(Places, Run, testing::ValuesIn(all_places()), [](const 
   return std::string(place.param.transport) + std::to_string(place.param.ranks);
 });
 
+TEST(ManyRanks, SixtyFourThreadsComeUpAndSum) {
+  for (const char* transport : {"shm", "tcp"})
+    EXPECT_EQ(run_world(64, {.transports = transport}, [](const Rank& self) {
+                for (const size_t count : {1, 1000})
+                  perform(self, {.type = Type::int32, .count = count});
+              }), "") << transport;
+}
+
 }  // namespace
 }  // namespace hcomm::test
