@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "process/processes.h"
@@ -21,19 +22,97 @@ int run_child(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-TEST(Fork, SIG_01_AForkedChildMayExitButNotCall) {
+// What a parent has at the time of the fork.
+struct Inherited {
+  hcommComm_t comm;
+  hcommStream_t stream;
+  hcommRedOp_t twice;
+  void* memory;
+};
+
+// 0, or the number of the first call that a child was allowed to make.
+int first_call_allowed(const Inherited& its) {
+  int number = 0, allowed = 0, value = 1, out = 0;
+  const auto refused = [&](hcommResult_t result) {
+    number++;
+    if (result != hcommInvalidUsage && result != hcommInvalidArgument && allowed == 0)
+      allowed = number;
+  };
+  const size_t counts[] = {1, 1};
+  const char* text = nullptr;
+  char room[64];
+  void* handle = nullptr;
+  hcommRedOp_t op;
+  hcommComm_t child = nullptr;
+  hcommResult_t state;
+  hcommErrorInfo_t info{.size = sizeof info};
+  const auto [comm, stream, twice, memory] = its;
+  for (const hcommStream_t on : {static_cast<hcommStream_t>(nullptr), stream}) {
+    refused(hcommAllReduce(&value, &out, 1, hcommInt32, hcommSum, comm, on));
+    refused(hcommAllReduce(&value, &out, 1, hcommInt32, twice, comm, on));
+    refused(hcommAllGatherV(&value, &out, counts, nullptr, hcommInt8, comm, on));
+    refused(hcommBarrier(comm, on));
+    refused(hcommSend(&value, 1, hcommInt32, 0, comm, on));
+    refused(hcommRecv(&out, 1, hcommInt32, 0, comm, on));
+  }
+  hcommGroupStart();
+  refused(hcommAllReduce(&value, &out, 1, hcommInt32, hcommSum, comm, nullptr));
+  refused(hcommGroupEnd());
+  refused(hcommCommSplit(comm, 0, 0, &child, nullptr));
+  refused(hcommCommShrink(comm, nullptr, 0, &child, nullptr, HCOMM_SHRINK_ABORT));
+  refused(hcommCommFinalize(comm));
+  refused(hcommCommAbort(comm));
+  refused(hcommCommRevoke(comm));
+  refused(hcommCommGetAsyncError(comm, &state));
+  refused(hcommCommGetErrorInfo(comm, &info));
+  refused(hcommCommCount(comm, &out));
+  refused(hcommCommUserRank(comm, &out));
+  refused(hcommCommName(comm, &text));
+  refused(hcommCommDevice(comm, &text));
+  refused(hcommCommExplain(comm, "barrier", 0, hcommInt8, room, sizeof room));
+  refused(hcommCommRegister(comm, &value, 4, &handle));
+  refused(hcommCommDeregister(comm, &value));
+  refused(hcommRedOpCreatePreMulSum(&op, &value, hcommInt32, comm));
+  refused(hcommRedOpDestroy(twice, comm));
+  refused(hcommStreamSynchronize(stream));
+  refused(hcommStreamQuery(stream));
+  refused(hcommStreamDestroy(stream));
+  refused(hcommMemFree(memory));
+  refused(hcommCommDestroy(comm));
+  return allowed;
+}
+
+class ForkOver : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Over, ForkOver, testing::Values("shm", "tcp"),
+                         [](const auto& place) { return std::string(place.param); });
+
+// Children that leave by either way, and one that calls whatever there is with what it inherited.
+TEST_P(ForkOver, SIG_01_AForkedChildMayExitButNotCall) {
   EXPECT_EQ(run_processes(2, [](const Process& self) {
-    hcommComm_t comm = self.join();
-    self.sum(comm);
-    self.expect(run_child([] { return 0; }) == 0, "a child that only exits");
-    self.expect(run_child([&] {
-                  float in = 1, out = 0;
-                  return hcommAllReduce(&in, &out, 1, hcommFloat32, hcommSum, comm, nullptr);
-                }) == hcommInvalidUsage, "a call in the child is refused");
-    self.expect(run_child([&] { return hcommCommDestroy(comm); }) == hcommInvalidUsage,
-                "destroy in the child is refused");
-    self.sum(comm);
-    self.check(hcommCommDestroy(comm), "destroy");
+    hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
+    config.transports = GetParam();
+    Inherited mine{};
+    mine.comm = self.join(&config);
+    const int two = 2;
+    int one = 1, out = 0;
+    self.check(hcommStreamCreate(&mine.stream, nullptr), "stream");
+    self.check(hcommRedOpCreatePreMulSum(&mine.twice, &two, hcommInt32, mine.comm), "operator");
+    self.check(hcommMemAlloc(&mine.memory, 1 << 16, nullptr), "memory");
+    self.sum(mine.comm);
+    self.expect(run_child([] { return 0; }) == 0, "a child that only ends");
+    self.expect(run_child([]() -> int { std::exit(0); }) == 0, "a child that exits");
+    self.expect(run_child([&] { return first_call_allowed(mine); }) == 0,
+                "that all calls are refused");
+    self.expect(run_child([&]() -> int { std::exit(first_call_allowed(mine)); }) == 0,
+                "that all calls are refused, and exit");
+    self.sum(mine.comm);
+    self.check(hcommAllReduce(&one, &out, 1, hcommInt32, mine.twice, mine.comm, mine.stream),
+               "on the stream");
+    self.check(hcommStreamSynchronize(mine.stream), "synchronize");
+    self.expect(out == 4, "the right sum");
+    self.check(hcommMemFree(mine.memory), "memory");
+    self.check(hcommStreamDestroy(mine.stream), "stream");
+    self.check(hcommCommDestroy(mine.comm), "destroy");
   }), (Codes{0, 0}));
 }
 
@@ -119,30 +198,49 @@ TEST(Affinity, AFF_03_MasksOfTheUsersThreadsStay) {
   }), (Codes{0, 0}));
 }
 
-// Three ranks wait two seconds for the fourth: what they burn meanwhile is the first millisecond.
-TEST(Affinity, AFF_05_AWaitingRankSleeps) {
-  for (const char* transport : {"shm", "tcp"}) {
-    EXPECT_EQ(run_processes(4, [&](const Process& self) {
-      hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
-      config.transports = transport;
-      hcommComm_t comm = self.join(&config);
-      self.sum(comm);
-      if (self.rank() == 3) {
-        timespec two{2, 0};
-        nanosleep(&two, nullptr);
-      }
-      rusage before{}, after{};
-      getrusage(RUSAGE_SELF, &before);
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+class Waiting : public testing::TestWithParam<std::tuple<const char*, bool>> {};
+INSTANTIATE_TEST_SUITE_P(
+    Over, Waiting, testing::Combine(testing::Values("shm", "tcp"), testing::Bool()),
+    [](const auto& place) {
+      return std::string(std::get<0>(place.param)) +
+             (std::get<1>(place.param) ? "_recv" : "_allreduce");
+    });
+
+// Three ranks wait two seconds (HCOMM_TEST_ROUNDS: as many) for the fourth, in a collective or in a
+// receive: what they burn meanwhile is the first millisecond.
+TEST_P(Waiting, AFF_05_AWaitingRankSleeps) {
+  const char* const transport = std::get<0>(GetParam());
+  const bool in_recv = std::get<1>(GetParam());
+  const int wait_s = rounds(2);
+  EXPECT_EQ(run_processes(4, [&](const Process& self) {
+    hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
+    config.transports = transport;
+    hcommComm_t comm = self.join(&config);
+    self.sum(comm);
+    if (self.rank() == 3) {
+      timespec time{wait_s, 0};
+      nanosleep(&time, nullptr);
+    }
+    const double before = cpu_seconds();
+    int data = 3;
+    if (!in_recv) {
       self.sum(comm, 1);
-      getrusage(RUSAGE_SELF, &after);
-      const auto used = [](const rusage& usage) {
-        return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-               1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-      };
-      self.expect(used(after) - used(before) < 0.1, "under 5 % of a core");
-      self.check(hcommCommDestroy(comm), "destroy");
-    }), (Codes{0, 0, 0, 0})) << transport;
-  }
+    } else if (self.rank() < 3) {
+      self.check(hcommRecv(&data, 1, hcommInt32, 3, comm, nullptr), "receive", comm);
+    } else {
+      for (int peer = 0; peer < 3; peer++)
+        self.check(hcommSend(&data, 1, hcommInt32, peer, comm, nullptr), "send", comm);
+    }
+    self.expect(cpu_seconds() - before < 0.05 * wait_s, "under 5 % of a core");
+    self.check(hcommCommDestroy(comm), "destroy");
+  }), (Codes{0, 0, 0, 0}));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <functional>
@@ -82,6 +83,13 @@ class Process {
   int rank_, ranks_;
 };
 
+// Rounds of a race, or seconds of a wait: `normal`, or HCOMM_TEST_ROUNDS when that is set.
+inline int rounds(int normal) {
+  for (const char* const* entry = environ; *entry != nullptr; entry++)
+    if (std::strncmp(*entry, "HCOMM_TEST_ROUNDS=", 18) == 0) return std::atoi(*entry + 18);
+  return normal;
+}
+
 inline double seconds() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -128,6 +136,12 @@ class Job {
     }
     pids_.clear();
     return codes;
+  }
+  // True when the rank has ended; `wait` still collects it.
+  bool ended(int rank) const {
+    siginfo_t info{};
+    return waitid(P_PID, static_cast<id_t>(pid(rank)), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid != 0;
   }
   Shared& shared() { return *shared_; }
   pid_t pid(int rank) const { return pids_[static_cast<size_t>(rank)]; }
