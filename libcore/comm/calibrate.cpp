@@ -116,13 +116,13 @@ void add_pair(Fields& fields, std::string_view what, double first, double second
 
 void calibrate(schedule::Machine& machine, Links& links, const CalibrationPlace& place) {
   const auto exchange = [&](std::string_view mine) {
-    return place.control->exchange(place.communicator, place.rank, machine.ranks, mine,
-                                   place.deadline);
+    return place.control->exchange(place.circle, "measurements", mine, place.deadline);
   };
+  const uint32_t rank = place.circle.index;
   // By which transport each rank is joined to every other, "" to itself; row 0 picks the pairs.
   Fields mine;
   for (uint32_t peer = 0; peer < machine.ranks; peer++)
-    mine.add(peer == place.rank ? "" : links.transport_of(peer));
+    mine.add(peer == rank ? "" : links.transport_of(peer));
   const std::vector<std::string> rows = exchange(mine.text());
   std::map<std::string, uint32_t> partner;  // of rank 0, by transport
   const std::vector<std::string> row0 = Fields::split(rows[0]);
@@ -130,13 +130,13 @@ void calibrate(schedule::Machine& machine, Links& links, const CalibrationPlace&
 
   Fields numbers;
   for (const auto& [transport, peer] : partner) {
-    if (place.rank != 0 && place.rank != peer) continue;
-    const uint32_t other = place.rank == 0 ? peer : 0;
+    if (rank != 0 && rank != peer) continue;
+    const uint32_t other = rank == 0 ? peer : 0;
     const schedule::Link link = measure_pair(*links.channel(other, kSlot), place.crowded,
-                                             place.rank == 0, nominal_of(links.reach(other)));
+                                             rank == 0, nominal_of(links.reach(other)));
     add_pair(numbers, transport, link.latency_us, link.us_per_byte);
   }
-  if (place.rank == 0) measure_kernels(machine);
+  if (rank == 0) measure_kernels(machine);
   add_pair(numbers, "kernels", machine.copy_us_per_byte, machine.reduce_us_per_byte);
 
   const std::vector<std::string> told = Fields::split(exchange(numbers.text())[0]);

@@ -14,8 +14,7 @@
 namespace hcomm::comm {
 
 struct CalibrationPlace {
-  uint64_t communicator = 0;
-  uint32_t rank = 0;
+  Circle circle;
   Control* control = nullptr;
   Deadline deadline;
   bool crowded = false;

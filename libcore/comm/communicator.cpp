@@ -342,8 +342,9 @@ Failure Communicator::failure_of(Code code, int peer, std::string text) const {
   failure.communicator = membership_.id;
   failure.code = code;
   failure.rank = static_cast<int>(rank());
-  failure.peer = peer;
-  const uint32_t member = membership_.members[peer < 0 ? rank() : static_cast<uint32_t>(peer)];
+  const bool known = peer >= 0 && static_cast<uint32_t>(peer) < ranks();
+  failure.peer = known ? peer : -1;
+  const uint32_t member = membership_.members[known ? static_cast<uint32_t>(peer) : rank()];
   failure.host = membership_.line->control().members()[member].host;
   failure.sequence = sequence_;
   failure.text = std::move(text);

@@ -11,7 +11,16 @@ namespace hcomm::comm {
 
 using transport::Transport;
 
-std::vector<const Transport*> admitted_transports(const Config& config) {
+namespace {
+
+std::string setting_text(const Config& config) {
+  return config.transports.empty() ? "HCOMM_TRANSPORT is not set"
+                                   : "HCOMM_TRANSPORT=" + config.transports;
+}
+
+}  // namespace
+
+std::vector<const Transport*> admitted_transports(const Config& config, uint32_t ranks) {
   const std::vector<std::string_view> wanted = split_list(config.transports);
   std::vector<std::string_view> names;
   for (const Transport* each : transport::all()) names.push_back(each->name());
@@ -32,22 +41,22 @@ std::vector<const Transport*> admitted_transports(const Config& config) {
     else
       reasons += fmt::format("; {}: {}", each->name(), reason);
   }
-  if (admitted.size() < 2)
-    fail(Code::unavailable, "no transport works here (HCOMM_TRANSPORT={}){}", config.transports,
+  if (admitted.size() < 2 && ranks > 1)
+    fail(Code::unavailable, "no transport that joins ranks works here ({}){}", setting_text(config),
          reasons);
   return admitted;
 }
 
-Links::Links(const transport::Place& place, Control& control, Deadline deadline) {
-  const auto admitted = admitted_transports(*place.config);
+Links::Links(const transport::Place& place, Control& control, const Circle& circle,
+             Deadline deadline) {
+  const auto admitted = admitted_transports(*place.config, place.ranks);
   Fields mine;
   for (const Transport* each : admitted) {
     endpoints_.push_back({each->name(), each->open(place)});
     mine.add(each->name());
     mine.add(endpoints_.back().endpoint->address());
   }
-  const auto all =
-      control.exchange(place.communicator, place.rank, place.ranks, mine.text(), deadline);
+  const auto all = control.exchange(circle, "addresses", mine.text(), deadline);
   for (Opened& opened : endpoints_) {
     std::vector<std::string> addresses(place.ranks);
     for (uint32_t rank = 0; rank < place.ranks; rank++) {
@@ -57,37 +66,39 @@ Links::Links(const transport::Place& place, Control& control, Deadline deadline)
     }
     opened.endpoint->connect(addresses, deadline);
   }
-  agree(place, control, deadline);
+  agree(*place.config, control, circle, deadline);
 }
 
 // Each rank tells, for every peer, the transports (bits, by their place in transport::all) by which
 // it reaches it; a pair takes the first that both name.
-void Links::agree(const transport::Place& place, Control& control, Deadline deadline) {
+void Links::agree(const Config& config, Control& control, const Circle& circle,
+                  Deadline deadline) {
   const auto bit_of = [](std::string_view name) {
     size_t index = 0;
     while (transport::all()[index]->name() != name) index++;
     return index;
   };
-  std::string mine(place.ranks, '\0');
-  for (uint32_t peer = 0; peer < place.ranks; peer++)
+  const auto ranks = static_cast<uint32_t>(circle.members.size());
+  std::string mine(ranks, '\0');
+  for (uint32_t peer = 0; peer < ranks; peer++)
     for (const Opened& opened : endpoints_)
       if (opened.endpoint->reach(peer))
         mine[peer] = static_cast<char>(mine[peer] | 1 << bit_of(opened.name));
-  const auto all = control.exchange(place.communicator, place.rank, place.ranks, mine, deadline);
-  choice_.assign(place.ranks, endpoints_.size());
-  for (uint32_t peer = 0; peer < place.ranks; peer++) {
+  const auto all = control.exchange(circle, "transports", mine, deadline);
+  choice_.assign(ranks, endpoints_.size());
+  for (uint32_t peer = 0; peer < ranks; peer++) {
     for (size_t i = 0; i < endpoints_.size() && choice_[peer] == endpoints_.size(); i++) {
       const int bit = 1 << bit_of(endpoints_[i].name);
-      if ((mine[peer] & bit) && all[peer].size() == place.ranks && (all[peer][place.rank] & bit))
+      if ((mine[peer] & bit) && all[peer].size() == ranks && (all[peer][circle.index] & bit))
         choice_[peer] = i;
     }
     if (choice_[peer] == endpoints_.size())
       throw Error(Code::unavailable,
-                  fmt::format("no transport joins rank {} and rank {} (HCOMM_TRANSPORT={}); see "
-                              "HCOMM_LOG=info on both",
-                              place.rank, peer, place.config->transports),
+                  fmt::format("no transport joins rank {} and rank {} ({}); see HCOMM_LOG=info on "
+                              "both",
+                              circle.index, peer, setting_text(config)),
                   static_cast<int>(peer));
-    log(LogLevel::debug, "rank {} reaches rank {} by {}", place.rank, peer, transport_of(peer));
+    log(LogLevel::debug, "rank {} reaches rank {} by {}", circle.index, peer, transport_of(peer));
   }
 }
 

@@ -19,7 +19,7 @@ class Links final : public engine::Links {
  public:
   // Exchanges addresses with all ranks, connects, and agrees which transport each pair uses. Throws
   // Error(unavailable) that names a pair without any.
-  Links(const transport::Place& place, Control& control, Deadline deadline);
+  Links(const transport::Place& place, Control& control, const Circle& circle, Deadline deadline);
 
   transport::Channel* channel(uint32_t peer, uint32_t slot) override;
   std::string_view transport_of(uint32_t peer) const { return endpoints_[choice_[peer]].name; }
@@ -35,15 +35,15 @@ class Links final : public engine::Links {
     std::string_view name;
     std::unique_ptr<transport::Endpoint> endpoint;
   };
-  void agree(const transport::Place& place, Control& control, Deadline deadline);
+  void agree(const Config& config, Control& control, const Circle& circle, Deadline deadline);
 
   std::vector<Opened> endpoints_;
   std::vector<size_t> choice_;  // of each peer: an index of endpoints_
 };
 
-// The transports that HCOMM_TRANSPORT (or the config) admits and that work here. Throws
-// Error(invalid_argument) for an unknown name, Error(unavailable) with each reason when none is
-// left.
-std::vector<const transport::Transport*> admitted_transports(const Config& config);
+// The transports that HCOMM_TRANSPORT (or the config) admits and that work here, `self` always.
+// Throws Error(invalid_argument) for an unknown name, Error(unavailable) with each reason when none
+// is left that joins several ranks.
+std::vector<const transport::Transport*> admitted_transports(const Config& config, uint32_t ranks);
 
 }  // namespace hcomm::comm

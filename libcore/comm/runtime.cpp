@@ -21,7 +21,13 @@ std::shared_ptr<trace::Recorder> Runtime::recorder(uint32_t rank, uint32_t ranks
 }
 
 void Runtime::keep(std::unique_ptr<Hub> hub) {
+  std::list<std::unique_ptr<Hub>> over;  // destroyed without the lock
   const std::lock_guard lock(mutex_);
+  for (auto each = hubs_.begin(); each != hubs_.end();) {
+    const auto next = std::next(each);
+    if ((*each)->over()) over.splice(over.end(), hubs_, each);
+    each = next;
+  }
   hubs_.push_back(std::move(hub));
 }
 
@@ -37,6 +43,9 @@ void Runtime::end_hubs() {
     ending.swap(hubs_);
   }
   const std::lock_guard lock(meeting_mutex_);
+  const Deadline deadline = Hub::goodbyes_end();  // of all of them together
+  for (const auto& hub : ending) hub->await_goodbyes(deadline);
+  if (meeting_.hub) meeting_.hub->await_goodbyes(deadline);
   meeting_.hub.reset();
 }
 

@@ -30,11 +30,12 @@ class Runtime {
   // The process's recorder, made for the first who asks.
   std::shared_ptr<trace::Recorder> recorder(uint32_t rank, uint32_t ranks);
 
-  // Keeps a hub until the process ends: its job may outlive the communicator that asked for it.
+  // Keeps a hub until all its ranks have left: they may outlive the communicator of this process.
+  // Those that are over go when the next one comes.
   void keep(std::unique_ptr<Hub> hub);
   // Where the job that started this process meets; found once.
   Root meet(const Job& job, Deadline deadline);
-  // Says goodbye for all of them; waits a while for ranks that are about to leave.
+  // Says goodbye for all of them; waits 2 s at most for ranks that are about to leave.
   void end_hubs();
   bool of_this_process() const { return generation_ == process_generation(); }
 

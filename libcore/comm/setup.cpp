@@ -65,6 +65,10 @@ Places places_of(const std::vector<std::string>& told) {
   return places;
 }
 
+Circle circle_of(const Membership& membership, const Config& config) {
+  return {membership.id, config.name, membership.rank, membership.members};
+}
+
 }  // namespace
 
 Communicator::Communicator(Runtime& runtime, Membership membership, Config config)
@@ -94,8 +98,8 @@ void Communicator::connect() {
   Fields mine;
   mine.add(key);
   mine.add(core_mask());
-  const Places places =
-      places_of(control().exchange(membership_.id, rank(), ranks(), mine.text(), deadline));
+  const Circle circle = circle_of(membership_, config_);
+  const Places places = places_of(control().exchange(circle, "places", mine.text(), deadline));
   const uint32_t node = places.node[rank()];
   patience_.crowded = places.ranks_of[node] > places.cores_of[node];
   if (config_.spin_us >= 0) patience_.spin_ns = config_.spin_us * 1000;
@@ -105,7 +109,7 @@ void Communicator::connect() {
                        .token = {membership_.token[0], membership_.token[1]}, .host_key = key,
                        .config = &config_, .reactor = &runtime_.service(),
                        .memory = &runtime_.memory()},
-      control(), deadline);
+      control(), circle, deadline);
   executor_ = engine::Executor(
       {.links = links_.get(), .recorder = membership_.recorder.get(), .ranks = ranks(),
        .job_ranks = membership_.members.data()});
@@ -114,7 +118,7 @@ void Communicator::connect() {
   machine.ranks = ranks();
   machine.node = places.node;
   machine.cores_of_node = *std::min_element(places.cores_of.begin(), places.cores_of.end());
-  calibrate(machine, *links_, {membership_.id, rank(), &control(), deadline, patience_.crowded});
+  calibrate(machine, *links_, {circle, &control(), deadline, patience_.crowded});
   policy::Inputs inputs = policy::inputs_from(config_, std::move(machine));
   plans_ = std::make_unique<Plans>(std::move(inputs), rank(), ranks());
   agree_on_choice(deadline);
@@ -125,7 +129,7 @@ void Communicator::connect() {
 void Communicator::agree_on_choice(Deadline deadline) {
   const policy::Inputs& inputs = plans_->inputs();
   const auto exchange = [&](std::string_view mine) {
-    return control().exchange(membership_.id, rank(), ranks(), mine, deadline);
+    return control().exchange(circle_of(membership_, config_), "choices", mine, deadline);
   };
   const auto hashes = exchange(fmt::format("{:016x}", policy::hash(inputs)));
   const auto other = std::find_if(hashes.begin(), hashes.end(),
@@ -165,7 +169,8 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key, const Conf
   Fields mine;
   mine.add_number(static_cast<uint64_t>(static_cast<int64_t>(color)));
   mine.add_number(static_cast<uint64_t>(static_cast<int64_t>(key)));
-  const auto all = control().exchange(membership_.id, rank(), ranks(), mine.text(), deadline);
+  const auto all =
+      control().exchange(circle_of(membership_, config_), "colours", mine.text(), deadline);
   const uint64_t serial = ++splits_;
   if (color < 0) return nullptr;
   std::vector<std::pair<int64_t, uint32_t>> chosen;  // key, rank

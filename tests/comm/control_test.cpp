@@ -30,7 +30,7 @@ TEST_P(Sizes, JoinAndExchange) {
     EXPECT_EQ(control.members()[ranks - 1].pid, static_cast<uint32_t>(getpid()));
     for (int round = 0; round < 5; round++) {
       const std::string mine = fmt::format("part of {} in {}", rank, round);
-      const std::vector<std::string> all = control.exchange(kWorld, rank, ranks, mine, soon());
+      const std::vector<std::string> all = exchange(control, kWorld, rank, ranks, mine, soon());
       ASSERT_EQ(all.size(), ranks);
       for (uint32_t i = 0; i < ranks; i++)
         ASSERT_EQ(all[i], fmt::format("part of {} in {}", i, round));
@@ -45,7 +45,7 @@ TEST(Control, PartsMayBeEmptyOrLargeOrBinary) {
   in_threads(kRanks, [&](uint32_t rank) {
     for (const size_t bytes : {size_t{0}, size_t{1}, size_t{65'536}, size_t{3} << 20}) {
       std::string mine(rank == 2 ? bytes : bytes / 2, static_cast<char>(rank));
-      const auto all = crew.controls[rank]->exchange(kWorld, rank, kRanks, mine, soon());
+      const auto all = exchange(*crew.controls[rank], kWorld, rank, kRanks, mine, soon());
       for (uint32_t i = 0; i < kRanks; i++)
         ASSERT_EQ(all[i], std::string(i == 2 ? bytes : bytes / 2, static_cast<char>(i)));
     }
@@ -58,7 +58,7 @@ TEST(Control, PartsOverTheLimitAreAnErrorOnAllRanks) {
   in_threads(kRanks, [&](uint32_t rank) {
     const std::string mine(6 << 20, 'x');
     const Error error =
-        error_of([&] { (void)crew.controls[rank]->exchange(kWorld, rank, kRanks, mine, soon()); });
+        error_of([&] { (void)exchange(*crew.controls[rank], kWorld, rank, kRanks, mine, soon()); });
     EXPECT_EQ(error.code(), Code::invalid_usage) << error.text();
     EXPECT_NE(error.text().find("bytes together"), std::string::npos) << error.text();
   });
@@ -75,18 +75,18 @@ TEST(Control, CommunicatorsDoNotWaitForOneAnother) {
     for (uint64_t id = 100; id < 110; id++)
       more.emplace_back([&, id] {
         for (int round = 0; round < 20; round++) {
-          const auto all = control.exchange(id, rank, kRanks, std::to_string(id + rank), soon());
+          const auto all = exchange(control, id, rank, kRanks, std::to_string(id + rank), soon());
           for (uint32_t i = 0; i < kRanks; i++) ASSERT_EQ(all[i], std::to_string(id + i));
         }
         others++;
       });
     if (rank == 0) {
-      EXPECT_EQ(control.exchange(5, 0, 2, "a", soon())[1], "b");
+      EXPECT_EQ(exchange(control, 5, 0, 2, "a", soon())[1], "b");
     }
     for (std::thread& thread : more) thread.join();
     if (rank == 1) {
       EXPECT_TRUE(eventually([&] { return others == 40 - 10 || others == 40; }));
-      EXPECT_EQ(control.exchange(5, 1, 2, "b", soon())[0], "a");
+      EXPECT_EQ(exchange(control, 5, 1, 2, "b", soon())[0], "a");
     }
   });
 }
@@ -96,24 +96,26 @@ TEST(Control, ExchangeTimesOutNamingWhoIsMissing) {
   in_threads(4, [&](uint32_t rank) {
     if (rank == 1 || rank == 2) return;
     const Error error = error_of([&] {
-      (void)crew.controls[rank]->exchange(kWorld, rank, 4, "x", Deadline::after_ms(200));
+      (void)exchange(*crew.controls[rank], kWorld, rank, 4, "x", Deadline::after_ms(200));
     });
     EXPECT_EQ(error.code(), Code::timeout);
     EXPECT_EQ(error.peer(), 1);
-    EXPECT_NE(error.text().find("2 of 4 ranks came, missing: ranks 1, 2"), std::string::npos)
+    EXPECT_TRUE(error.text().starts_with("communicator some: exchange of parts timed out: 2 of 4 "
+                                         "ranks came, missing: ranks 1, 2"))
         << error.text();
   });
   // Who comes late is told the same at once.
   const Error late = error_of(
-      [&] { (void)crew.controls[1]->exchange(kWorld, 1, 4, "x", Deadline::after_ms(20'000)); });
+      [&] { (void)exchange(*crew.controls[1], kWorld, 1, 4, "x", Deadline::after_ms(20'000)); });
   EXPECT_EQ(late.code(), Code::timeout);
 }
 
 TEST(Control, DisagreementOnTheSizeOfACommunicator) {
   Crew crew(3);
   in_threads(2, [&](uint32_t rank) {
+    Control& control = *crew.controls[rank];
     const Error error =
-        error_of([&] { (void)crew.controls[rank]->exchange(kWorld, rank, rank + 2, "x", soon()); });
+        error_of([&] { (void)exchange(control, kWorld, rank, rank + 2, "x", soon()); });
     EXPECT_EQ(error.code(), Code::invalid_usage);
     const bool both = error.text().find("has 2 members, rank 1 says 3") != std::string::npos ||
                       error.text().find("has 3 members, rank 0 says 2") != std::string::npos;
@@ -164,10 +166,10 @@ TEST(Control, TheFirstFailureReachesAllRanksOnce) {
   // A failed communicator exchanges no more, others do.
   in_threads(kRanks, [&](uint32_t rank) {
     EXPECT_EQ(error_of([&] {
-                (void)crew.controls[rank]->exchange(kWorld, rank, kRanks, "", soon());
+                (void)exchange(*crew.controls[rank], kWorld, rank, kRanks, "", soon());
               }).text(),
               "disk full");
-    EXPECT_EQ(crew.controls[rank]->exchange(8, rank, kRanks, "", soon()).size(), kRanks);
+    EXPECT_EQ(exchange(*crew.controls[rank], 8, rank, kRanks, "", soon()).size(), kRanks);
   });
   for (auto& control : crew.controls) control->on_failure({});
 }
@@ -181,7 +183,7 @@ TEST(Control, AFailureWakesAWaitingExchange) {
       return;
     }
     const Error error =
-        error_of([&] { (void)crew.controls[rank]->exchange(kWorld, rank, 3, "x", soon()); });
+        error_of([&] { (void)exchange(*crew.controls[rank], kWorld, rank, 3, "x", soon()); });
     EXPECT_EQ(error.text(), "rank 2 aborted");
     EXPECT_EQ(error.code(), Code::aborted);
   });
@@ -270,11 +272,45 @@ TEST(Control, TheHubSaysGoodbyeToThoseWhoStay) {
   const int64_t start = now_ns();
   crew.hub.reset();  // rank 1 stays: the hub lingers, then goes
   EXPECT_LT(now_ns() - start, 3'500'000'000);
-  const Error error = error_of([&] { (void)crew.controls[1]->exchange(kWorld, 1, 2, "", soon()); });
+  const Error error =
+      error_of([&] { (void)exchange(*crew.controls[1], kWorld, 1, 2, "", soon()); });
   EXPECT_NE(error.text().find("has destroyed its communicators"), std::string::npos)
       << error.text();
   EXPECT_EQ(heard.count(), 0u);
   crew.controls[1].reset();
+}
+
+// A rank of the job that dies is blamed by its number in the communicator that needs it.
+TEST(Control, ADeathIsBlamedByTheNumberInTheCommunicator) {
+  Service service;
+  const auto hub = Hub::listen(service, loopback_config());
+  const Hello hello{.library = 100, .job = "", .rank = 3, .ranks = 4, .pid = 4711, .attempt = 1,
+                    .challenge = "c", .host = "there", .settings = ""};
+  Welcomed victim = knock(hub->root(), hello, soon());
+  std::vector<std::unique_ptr<Control>> controls(3);
+  in_threads(3, [&](uint32_t rank) {
+    controls[rank] = Control::join(service, join_of(hub->root(), rank, 4));
+  });
+  const std::vector<uint32_t> high{2, 3}, low{0, 1};
+  const auto peer_seen = [&](uint64_t id) {
+    const Circle circle{id, "high", 0, high};
+    const Error error =
+        error_of([&] { (void)controls[2]->exchange(circle, "parts", "x", soon()); });
+    EXPECT_EQ(error.code(), Code::peer_failed) << error.text();
+    EXPECT_NE(error.text().find("rank 3 (host there, pid 4711) died"), std::string::npos);
+    return error.peer();
+  };
+  std::thread dies([&] { victim.fd.reset(); });  // rank 2 waits already, or comes later
+  EXPECT_EQ(peer_seen(9), 1);
+  dies.join();
+  EXPECT_EQ(peer_seen(10), 1);  // who comes later is told at once
+  in_threads(2, [&](uint32_t rank) {  // those without the dead go on
+    EXPECT_EQ(controls[rank]->exchange({11, "low", rank, low}, "parts", "x", soon()).size(), 2u);
+  });
+  const Failure death{.peer = 3}, other{.communicator = 9, .peer = 1};
+  EXPECT_EQ(death.peer_in(high), 1);
+  EXPECT_EQ(death.peer_in(low), -1);
+  EXPECT_EQ(other.peer_in(low), 1);
 }
 
 TEST(Control, WhoHasLeftIsNotWaitedFor) {
@@ -282,11 +318,11 @@ TEST(Control, WhoHasLeftIsNotWaitedFor) {
   crew.controls[2].reset();
   in_threads(2, [&](uint32_t rank) {
     const Error error =
-        error_of([&] { (void)crew.controls[rank]->exchange(kWorld, rank, 3, "x", soon()); });
+        error_of([&] { (void)exchange(*crew.controls[rank], kWorld, rank, 3, "x", soon()); });
     EXPECT_EQ(error.code(), Code::peer_failed);
     EXPECT_EQ(error.peer(), 2);
     // Those who are left go on among themselves.
-    EXPECT_EQ(crew.controls[rank]->exchange(8, rank, 2, "x", soon()).size(), 2u);
+    EXPECT_EQ(exchange(*crew.controls[rank], 8, rank, 2, "x", soon()).size(), 2u);
   });
 }
 

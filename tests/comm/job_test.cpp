@@ -228,7 +228,7 @@ TEST(Meet, ManyWorldsAtOneRoot) {
       const auto control = Control::join(service, join_of(found, rank, kRanks));
       ASSERT_EQ(control->world(), world);
       const auto all =
-          control->exchange(1, rank, kRanks, std::to_string(world), join_of(found, 0, 1).deadline);
+          exchange(*control, 1, rank, kRanks, std::to_string(world), Deadline::after_ms(20'000));
       for (const std::string& each : all) ASSERT_EQ(each, std::to_string(world));
     }
   });

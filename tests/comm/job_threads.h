@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -48,6 +49,14 @@ inline Error error_of(const std::function<void()>& fn) {
     return error;
   }
   return Error(Code::ok, "no error");
+}
+
+// An exchange among the first `size` ranks of the job.
+inline std::vector<std::string> exchange(Control& control, uint64_t id, uint32_t index,
+                                         uint32_t size, std::string_view mine, Deadline deadline) {
+  std::vector<uint32_t> members(size);
+  std::iota(members.begin(), members.end(), 0);
+  return control.exchange({id, "some", index, members}, "parts", mine, deadline);
 }
 
 template <typename Condition>

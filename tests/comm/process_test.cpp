@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "support/held_port.h"
 #include "transport/socket.h"
 
 namespace hcomm::comm {
@@ -267,9 +268,9 @@ TEST(Launcher, Mpich) {
 }
 
 TEST(Launcher, Torchrun) {
-  // What torchrun sets; its store has MASTER_PORT.
-  const UniqueFd store = transport::listen_on(transport::SocketAddress::loopback(0), "");
-  const std::string port = std::to_string(transport::port_of(store.get()));
+  // What torchrun sets; its store has MASTER_PORT, we take the next one.
+  const test::HeldPair ports;
+  const std::string port = std::to_string(ports.low());
   std::vector<Process> processes;
   for (int rank = 3; rank >= 0; rank--)
     processes.emplace_back(

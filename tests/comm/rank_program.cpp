@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 
@@ -62,8 +63,11 @@ struct Rank {
   void exchange(uint32_t rounds, uint32_t without) {
     const uint32_t members = size() - without;
     if (rank() >= members) return;
+    std::vector<uint32_t> ranks(members);
+    std::iota(ranks.begin(), ranks.end(), 0);
+    const Circle circle{7, "some", rank(), ranks};
     for (uint32_t round = 0; round < rounds; round++) {
-      const auto all = control->exchange(7, rank(), members, std::to_string(rank()), soon());
+      const auto all = control->exchange(circle, "numbers", std::to_string(rank()), soon());
       for (uint32_t i = 0; i < members; i++)
         if (all[i] != std::to_string(i)) say("wrong part {}", all[i]);
     }

@@ -29,15 +29,25 @@ std::vector<uint32_t> missing(const Map& present, uint32_t size) {
 
 }  // namespace
 
+Encoder& Failure::write(Encoder& to) const {
+  return to.u64(communicator)
+      .u8(static_cast<uint8_t>(code))
+      .u32(static_cast<uint32_t>(rank))
+      .u32(static_cast<uint32_t>(peer))
+      .text(host)
+      .u64(sequence)
+      .text(text);
+}
+
 Packet Failure::encode() const {
   Encoder frame(Kind::failure);
-  return packet(frame.u64(communicator)
-                    .u8(static_cast<uint8_t>(code))
-                    .u32(static_cast<uint32_t>(rank))
-                    .u32(static_cast<uint32_t>(peer))
-                    .text(host)
-                    .u64(sequence)
-                    .text(text));
+  return packet(write(frame));
+}
+
+int Failure::peer_in(std::span<const uint32_t> members) const {
+  if (communicator != 0) return peer;  // counted so already
+  const auto at = std::find(members.begin(), members.end(), static_cast<uint32_t>(peer));
+  return peer < 0 || at == members.end() ? -1 : static_cast<int>(at - members.begin());
 }
 
 std::optional<Failure> Failure::decode(std::string_view body) {
@@ -57,7 +67,13 @@ std::optional<Failure> Failure::decode(std::string_view body) {
 
 Packet Post::encode(Kind kind) const {
   Encoder frame(kind);
-  return packet(frame.u64(communicator).u64(round).u32(index).u32(size).u32(left_ms).text(text));
+  return packet(frame.u64(communicator)
+                    .u64(round)
+                    .u32(index)
+                    .u32(size)
+                    .u32(left_ms)
+                    .text(what)
+                    .text(text));
 }
 
 std::optional<Post> Post::decode(std::string_view body) {
@@ -68,6 +84,7 @@ std::optional<Post> Post::decode(std::string_view body) {
   post.index = decoder.u32();
   post.size = decoder.u32();
   post.left_ms = decoder.u32();
+  post.what = decoder.text();
   post.text = decoder.text();
   if (!decoder.at_end()) return std::nullopt;
   return post;
@@ -88,17 +105,12 @@ std::string rank_list(const std::vector<uint32_t>& ranks) {
 
 Packet Board::refusal(const Key& key, const Failure& why) {
   Encoder frame(Kind::not_gathered);
-  return packet(frame.u64(key.first)
-                    .u64(key.second)
-                    .u8(static_cast<uint8_t>(why.code))
-                    .u32(static_cast<uint32_t>(why.peer))
-                    .text(why.text));
+  return packet(why.write(frame.u64(key.first).u64(key.second)));
 }
 
 // Why a part cannot be taken, "" when it can.
-std::string Board::unfit(const Key& key, const Exchange& exchange, const Post& post) const {
-  const std::string what =
-      fmt::format("exchange {} of communicator {:#x}: ", key.second, key.first);
+std::string Board::unfit(const Exchange& exchange, const Post& post) const {
+  const std::string what = post.what + ": ";
   if (post.size == 0 || post.size > ranks_ || post.index >= post.size)
     return what + fmt::format("index {} of {} members in a job of {} ranks", post.index, post.size,
                               ranks_);
@@ -125,14 +137,18 @@ Board::Letters Board::post(uint32_t from, Post post, int64_t now_ns) {
     return {{from, refusal(key, ended->second)}};
   const auto found = exchanges_.try_emplace(key).first;
   Exchange& exchange = found->second;
-  const std::string problem = unfit(key, exchange, post);
+  const std::string problem = unfit(exchange, post);
   if (!problem.empty()) {
-    Failure why{.code = Code::invalid_usage, .peer = static_cast<int>(post.index), .text = problem};
+    const Failure why{.communicator = post.communicator,
+                      .code = Code::invalid_usage,
+                      .peer = static_cast<int>(post.index),
+                      .text = problem};
     Letters letters{{from, refusal(key, why)}};
     end(found, why, letters);
     return letters;
   }
   exchange.size = post.size;
+  exchange.what = post.what;
   if (post.left_ms != 0) {
     const int64_t deadline_ns = now_ns + post.left_ms * kMs;
     if (exchange.deadline_ns == 0 || deadline_ns < exchange.deadline_ns)
@@ -193,7 +209,7 @@ bool Board::needs(const Exchanges::value_type& entry, uint32_t rank, Loss loss) 
   if (posted) return loss == Loss::death;  // its part is here, its peers may still need it
   if (exchange.size == ranks_) return true;
   const auto known = members_.find(key.first);
-  if (known == members_.end()) return loss == Loss::death;
+  if (known == members_.end()) return false;  // its members know themselves
   return std::find(known->second.begin(), known->second.end(), rank) != known->second.end();
 }
 
@@ -236,11 +252,12 @@ Board::Letters Board::expire(int64_t now_ns) {
     }
     const std::vector<uint32_t> absent = missing(exchange.parts, exchange.size);
     const Failure why{
+        .communicator = key.first,
         .code = Code::timeout,
         .peer = static_cast<int>(absent.front()),
-        .text = fmt::format("exchange {} of communicator {:#x} timed out: {} of {} ranks came, "
-                            "missing: {}; look at what the missing ranks do",
-                            key.second, key.first, exchange.parts.size(), exchange.size,
+        .text = fmt::format("{} timed out: {} of {} ranks came, missing: {}; look at what the "
+                            "missing ranks do",
+                            exchange.what, exchange.parts.size(), exchange.size,
                             rank_list(absent))};
     each = end(each, why, letters);
   }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,12 +23,16 @@ struct Failure {
   uint64_t communicator = 0;  // 0: all
   Code code = Code::internal;
   int rank = -1;          // who reports; of the communicator, of the job where that is 0
-  int peer = -1;          // who is blamed, -1: nobody; counted as `rank`
+  int peer = -1;          // who is blamed, -1: nobody; counted as `rank`, see peer_in
   std::string host;       // of the peer, or of the reporter
   uint64_t sequence = 0;  // of the operation, 0: none
   std::string text;
 
-  Packet encode() const;
+  // Who is blamed, as a rank of the communicator of these ranks of the job; -1: none of them.
+  int peer_in(std::span<const uint32_t> members) const;
+
+  Encoder& write(Encoder& to) const;
+  Packet encode() const;  // a frame of its own
   static std::optional<Failure> decode(std::string_view body);
 };
 
@@ -37,6 +41,7 @@ struct Post {
   uint64_t communicator = 0, round = 0;  // round: or the sequence of the operation
   uint32_t index = 0, size = 0;          // of the member
   uint32_t left_ms = 0;                  // 0: no deadline
+  std::string what;                      // is exchanged, in which communicator; for messages
   std::string text;
 
   Packet encode(Kind kind) const;
@@ -58,11 +63,12 @@ class Board {
   using Letters = std::vector<Letter>;
 
   Letters post(uint32_t from, Post post, int64_t now_ns);
-  // True: the first failure of its communicator (of communicator 0: the first that blames this
-  // peer); then exchanges that wait in this communicator are ended by `letters`.
+  // True: the first failure of its communicator; then exchanges that wait in this communicator are
+  // ended by `letters`. Always true of communicator 0: each death is its own, and the hub tells it
+  // once.
   bool note(const Failure& failure, Letters& letters);
-  // A rank is gone: exchanges that need it end. After a death also those that may need it; who left
-  // orderly had no part in those that we know nothing of.
+  // A rank is gone: exchanges that need it end, as far as their members are known here. After a
+  // death also those that it had a part in.
   enum class Loss : uint8_t { death, left };
   Letters lose(uint32_t rank, Loss loss, const Failure& why);
   void sign(const Post& post, int64_t now_ns);
@@ -83,6 +89,7 @@ class Board {
   };
   struct Exchange {
     uint32_t size = 0;
+    std::string what;
     int64_t deadline_ns = 0;         // the earliest of its members', 0: none
     std::map<uint32_t, Part> parts;  // by index
   };
@@ -93,7 +100,7 @@ class Board {
   };
   using Exchanges = std::map<Key, Exchange>;
 
-  std::string unfit(const Key& key, const Exchange& exchange, const Post& post) const;
+  std::string unfit(const Exchange& exchange, const Post& post) const;
   bool needs(const Exchanges::value_type& entry, uint32_t rank, Loss loss) const;
   Exchanges::iterator end(Exchanges::iterator exchange, const Failure& why, Letters& letters);
   Letters gather(Exchanges::iterator exchange);

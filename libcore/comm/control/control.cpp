@@ -18,8 +18,12 @@ constexpr int64_t kGraceMs = 1000;
 constexpr int64_t kFlushMs = 1000;
 constexpr size_t kMaxSignatureBytes = 256;
 
-[[noreturn]] void throw_failure(const Failure& failure) {
-  throw Error(failure.code, failure.text, failure.peer);
+[[noreturn]] void throw_failure(const Failure& failure, const Circle& circle) {
+  throw Error(failure.code, failure.text, failure.peer_in(circle.members));
+}
+
+Failure malformed_answer() {
+  return {.code = Code::internal, .peer = 0, .text = "rank 0 sent a malformed answer"};
 }
 
 Deadline with_grace(Deadline deadline) {
@@ -91,7 +95,7 @@ void Control::wait_ready(Deadline deadline) {
            rank_, ranks_);
     changed_.wait_for(lock, std::chrono::milliseconds(std::min<int64_t>(until.left_ms(), 60'000)));
   }
-  if (members_.empty()) throw_failure(end_);
+  if (members_.empty()) throw Error(end_.code, end_.text, end_.peer);
 }
 
 void Control::wait_for(Lock& lock, const Waiting& waiting, Deadline deadline) {
@@ -100,19 +104,20 @@ void Control::wait_for(Lock& lock, const Waiting& waiting, Deadline deadline) {
                       std::chrono::milliseconds(std::min<int64_t>(deadline.left_ms(), 60'000)));
 }
 
-std::vector<std::string> Control::exchange(uint64_t communicator, uint32_t index, uint32_t size,
+std::vector<std::string> Control::exchange(const Circle& circle, std::string_view what,
                                            std::string_view mine, Deadline deadline) {
   HCOMM_CHECK(!service_.here(), "an exchange waits for the service thread");
-  Waiting waiting;
+  Waiting waiting{.members = circle.members};
   Lock lock(mutex_);
-  if (const Failure* failure = over(communicator)) throw_failure(*failure);
-  if (index == 0 && size == 1) return {std::string(mine)};
-  const Key key{communicator, ++rounds_[communicator]};
-  const Post post{.communicator = communicator,
+  if (const Failure* failure = over(circle)) throw_failure(*failure, circle);
+  if (circle.index == 0 && circle.members.size() == 1) return {std::string(mine)};
+  const Key key{circle.communicator, ++rounds_[circle.communicator]};
+  const Post post{.communicator = key.first,
                   .round = key.second,
-                  .index = index,
-                  .size = size,
+                  .index = circle.index,
+                  .size = static_cast<uint32_t>(circle.members.size()),
                   .left_ms = wire_ms(deadline),
+                  .what = fmt::format("communicator {}: exchange of {}", circle.name, what),
                   .text = std::string(mine)};
   const Packet frame = post.encode(Kind::post);  // throws when it is too long
   exchanges_[key] = &waiting;
@@ -120,10 +125,9 @@ std::vector<std::string> Control::exchange(uint64_t communicator, uint32_t index
   wait_for(lock, waiting, with_grace(deadline));
   exchanges_.erase(key);
   if (!waiting.done)
-    fail(Code::timeout,
-         "exchange {} of communicator {:#x} timed out and {} does not answer; is it stopped?",
-         key.second, communicator, member_text(0));
-  if (waiting.failure.code != Code::ok) throw_failure(waiting.failure);
+    fail(Code::timeout, "{} timed out and {} does not answer; is it stopped?", post.what,
+         member_text(0));
+  if (waiting.failure.code != Code::ok) throw_failure(waiting.failure, circle);
   return std::move(waiting.parts);
 }
 
@@ -191,10 +195,12 @@ void Control::leave() {
   link_.flush(kFlushMs);
 }
 
-const Failure* Control::over(uint64_t communicator) const {
+const Failure* Control::over(const Circle& circle) const {
   if (state_ == State::cut || state_ == State::left) return &end_;
-  for (const Failure& failure : failures_)
-    if (failure.communicator == communicator && communicator != 0) return &failure;
+  for (const Failure& failure : failures_) {
+    const bool member_died = failure.communicator == 0 && failure.peer_in(circle.members) >= 0;
+    if (failure.communicator == circle.communicator || member_died) return &failure;
+  }
   return nullptr;
 }
 
@@ -215,7 +221,8 @@ void Control::note(const Failure& failure) {
   if (known) return;
   failures_.push_back(failure);
   for (auto& [key, waiting] : exchanges_) {
-    if (key.first != failure.communicator || failure.communicator == 0) continue;
+    const bool member_died = failure.communicator == 0 && failure.peer_in(waiting->members) >= 0;
+    if (key.first != failure.communicator && !member_died) continue;
     waiting->failure = failure;
     waiting->done = true;
   }
@@ -309,7 +316,7 @@ void Control::handle_gathered(std::string_view body) {
   Waiting& waiting = *found->second;
   for (uint32_t i = 0; i < size && decoder.fine(); i++) waiting.parts.emplace_back(decoder.text());
   if (!decoder.at_end())
-    waiting.failure = {.code = Code::internal, .peer = 0, .text = "rank 0 sent a malformed answer"};
+    waiting.failure = malformed_answer();
   waiting.done = true;
   changed_.notify_all();
 }
@@ -318,10 +325,7 @@ void Control::handle_not_gathered(std::string_view body) {
   Decoder decoder(body);
   const uint64_t communicator = decoder.u64();
   const Key key{communicator, decoder.u64()};
-  Failure failure;
-  failure.code = static_cast<Code>(decoder.u8());
-  failure.peer = static_cast<int>(decoder.u32());
-  failure.text = decoder.text();
+  Failure failure = Failure::decode(decoder.rest()).value_or(malformed_answer());
   const Lock lock(mutex_);
   const auto found = exchanges_.find(key);
   if (found == exchanges_.end()) return;

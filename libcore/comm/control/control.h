@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A rank's connection to the hub in rank 0's process: the control plane of a job. Small messages
 // only: what ranks must know of one another before they can connect, who failed, who is stuck in
-// which call. Each rank has one, also where several share a process. Owned by the Runtime; called
-// by communicators and the engine's watchdog from any thread, while the service thread reads.
+// which call. Each rank has one, also where several share a process. Owned by the Line, which the
+// communicators of a rank share; called by them from any thread, while the service thread reads.
 // Absent: payload, retries, a tree (a star serves some thousand ranks).
 //
 // A connection that ends without a goodbye is a death: the hub tells all ranks, and a hub that dies
@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +41,14 @@ struct Member {
   uint32_t pid = 0;
 };
 
+// A communicator, as its exchanges need it.
+struct Circle {
+  uint64_t communicator = 0;
+  std::string_view name;              // for messages
+  uint32_t index = 0;                 // of this rank among the members
+  std::span<const uint32_t> members;  // ranks of the job
+};
+
 class Control {
  public:
   // Returns when all ranks have joined. A late root is waited for. Throws Error: timeout with "k of
@@ -57,10 +66,11 @@ class Control {
   uint32_t world() const { return world_; }
   std::string member_text(uint32_t rank) const;  // "rank 3 (host node7, pid 4711)"
 
-  // All-gather among the members of a communicator, this one being index of size: all call it the
-  // same number of times. Returns the parts by index. Throws Error: timeout naming who is missing;
-  // the failure of the communicator or of a member; invalid_usage where sizes or indices disagree.
-  std::vector<std::string> exchange(uint64_t communicator, uint32_t index, uint32_t size,
+  // All-gather among the members of a communicator: all call it the same number of times; `what`
+  // ("addresses") tells people what for. Returns the parts by index. Throws Error, its peer a rank
+  // of this communicator: timeout naming who is missing; the failure of the communicator or of a
+  // member; invalid_usage where sizes or indices disagree.
+  std::vector<std::string> exchange(const Circle& circle, std::string_view what,
                                     std::string_view mine, Deadline deadline);
 
   // Tells all ranks. The hub passes on the first failure of a communicator only.
@@ -86,6 +96,7 @@ class Control {
 
  private:
   struct Waiting {  // for an answer of the hub; owned by who waits
+    std::span<const uint32_t> members;  // of an exchange
     bool done = false;
     std::vector<std::string> parts;
     std::vector<uint32_t> indices;
@@ -111,7 +122,7 @@ class Control {
   // lock held
   void note(const Failure& failure);
   void fail_all(const Failure& failure);
-  const Failure* over(uint64_t communicator) const;  // why nothing is exchanged there any more
+  const Failure* over(const Circle& circle) const;  // why nothing is exchanged there any more
 
   Service& service_;
   const uint32_t rank_, ranks_;

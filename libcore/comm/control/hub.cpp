@@ -129,10 +129,7 @@ Hub::Hub(Service& service, Root root, std::vector<UniqueFd> listeners, Worlds wo
 
 Hub::~Hub() {
   if (service_.inherited()) return;  // the parent's connections, not ours
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::milliseconds(kLingerMs), [&] { return all_left_; });
-  }
+  if (!awaited_) await_goodbyes(goodbyes_end());
   service_.run([this] { close(); });
   for (const Seat& seat : seats_)
     if (seat.link) seat.link->flush(100);
@@ -154,13 +151,29 @@ void Hub::close() {
   service_.cancel(tick_);
 }
 
+Deadline Hub::goodbyes_end() {
+  return Deadline::after_ms(kLingerMs);
+}
+
+void Hub::await_goodbyes(Deadline deadline) {
+  if (service_.inherited()) return;
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::milliseconds(deadline.left_ms()), [&] { return all_left_; });
+  awaited_ = true;
+}
+
+bool Hub::over() const {
+  const std::lock_guard lock(mutex_);
+  return over_;
+}
+
 void Hub::accept_from(int listener) {
   while (guests_.size() < kMaxGuests) {
-    UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!fd && errno == EINTR) continue;
+    if (listeners_.empty()) return;  // the last one completed the world
+    UniqueFd fd = transport::accept_on(listener);
     if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
       return out_of_descriptors(errno);
-    if (!fd) return;  // nobody there, or gone again
+    if (!fd) return;  // nobody there
     set_control_options(fd.get());
     auto link = std::make_unique<Link>(service_, std::move(fd), FrameReader(kMaxHelloBytes));
     hear_guest(host(std::move(link)));  // mostly the hello is there already
@@ -229,7 +242,7 @@ void Hub::greet(Guests::iterator guest, std::string_view body) {
                           fmt::format("this is the root of job {}, not of job {} (another id or "
                                       "secret)",
                                       job_, hello.job.substr(0, 8))});
-  if (phase_ == Phase::failed) return refuse(guest, failed_);
+  if (phase_ == Phase::failed) return refuse(guest, failed_before());
   if (is_early(hello)) {
     guest->hello = body;
     guest->until_ns = INT64_MAX;
@@ -320,8 +333,21 @@ void Hub::refuse(Guests::iterator guest, const Refusal& refusal) {
   guest->link->finish_sending();
 }
 
+// For those who come when the join has failed: nothing that they can do would mend it.
+Refusal Hub::failed_before() const {
+  Refusal refusal = failed_;
+  refusal.text += worlds_ == Worlds::one
+                      ? "; this id is of no more use: make a new one"
+                      : "; the ranks of this job cannot join any more: start the job again";
+  return refusal;
+}
+
 void Hub::fail_join(Code code, const std::string& text) {
   phase_ = Phase::failed;
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = worlds_ == Worlds::one;
+  }
   failed_ = {static_cast<uint8_t>(code), false, text};
   for (Seat& seat : seats_) {
     if (!seat.link) continue;
@@ -347,11 +373,17 @@ void Hub::announce() {
     const std::lock_guard lock(mutex_);
     all_left_ = false;
   }
+  if (worlds_ == Worlds::one) close_listeners();
   Encoder frame(Kind::ready);
   frame.u32(world_++).u32(static_cast<uint32_t>(seats_.size()));
   for (const Seat& seat : seats_) frame.text(seat.hello.host).u32(seat.hello.pid);
   const Packet ready = packet(frame);
   for (const Seat& seat : seats_) seat.link->send(ready);
+}
+
+void Hub::close_listeners() {
+  for (const UniqueFd& each : listeners_) service_.unwatch(each.get());
+  listeners_.clear();
 }
 
 bool Hub::world_is_over() const {

@@ -2,8 +2,9 @@
 // Rank 0's end of the control plane: listens, lets in who proves to belong to the job, and then is
 // the middle of the star. Owned by the Runtime of the process that made the id or is rank 0; lives
 // in its service thread; its destructor waits a while for the goodbyes of the ranks. Strangers cost
-// at most 64 connections of 4 KiB for 2 seconds. Absent: payload, and rank 0's own part (rank 0 has
-// a Control like every other rank).
+// at most 64 connections of 4 KiB for 2 seconds. Where there is no next world the listeners are
+// closed as soon as all ranks are in. Absent: payload, and rank 0's own part (rank 0 has a Control
+// like every other rank).
 #pragma once
 
 #include <condition_variable>
@@ -37,9 +38,13 @@ class Hub {
                                         Worlds worlds);
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
-  // Waits up to 2 s for the goodbyes of ranks that have joined, then says goodbye to the others.
-  // Not from the service thread.
+  // Waits up to 2 s for the goodbyes of ranks that have joined, unless await_goodbyes has done so,
+  // then says goodbye to the others. Not from the service thread.
   ~Hub();
+  void await_goodbyes(Deadline deadline);
+  static Deadline goodbyes_end();  // how long they are waited for, from now
+  // Nobody will need it any more: all ranks have left, or the join of its only world has failed.
+  bool over() const;
 
   const Root& root() const { return root_; }
   UniqueId id() const { return encode_id(root_); }
@@ -75,8 +80,10 @@ class Hub {
   void seat(Guests::iterator guest, Hello hello);
   void refuse(Guests::iterator guest, const Refusal& refusal);
   void fail_join(Code code, const std::string& text);
+  Refusal failed_before() const;
   std::string joined_text() const;  // "3 of 4 joined, missing: rank 2"
   void announce();
+  void close_listeners();
   bool world_is_over() const;
   void refuse_early_if_broken();
   void open_next_world();
@@ -113,9 +120,11 @@ class Hub {
   Service::Timer tick_ = 0;
   bool ticking_ = false;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool all_left_ = true;
+  bool over_ = false;
+  bool awaited_ = false;
 };
 
 }  // namespace hcomm::comm

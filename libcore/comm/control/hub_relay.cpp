@@ -115,6 +115,7 @@ void Hub::count_leavers() {
   if (worlds_ == Worlds::many) need_tick(0);  // not now: the caller still uses its seat
   const std::lock_guard lock(mutex_);
   all_left_ = true;
+  over_ = worlds_ == Worlds::one;
   changed_.notify_all();
 }
 

@@ -55,7 +55,7 @@ UniqueId id_from_hex(std::string_view hex);  // throws as decode_id
 
 // Who a rank is; the first frame of a connection.
 struct Hello {
-  static constexpr uint32_t kMagic = 0x4f4c4548, kProtocol = 1;
+  static constexpr uint32_t kMagic = 0x4f4c4548, kProtocol = 2;
   uint32_t protocol = kProtocol;
   uint32_t library = 0;  // version code
   std::string job;       // fingerprint of the nonce

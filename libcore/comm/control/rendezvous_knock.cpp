@@ -190,13 +190,14 @@ class Knocker {
       text += (text.empty() ? "" : "; ") + door.address.text() + ": " + door.seen;
       all_loopback = all_loopback && door.address.is_loopback();
     }
-    const char* advice =
-        all_loopback ? "rank 0 offers loopback only: for ranks on other hosts give it another "
-                       "interface with HCOMM_SOCKET_IFNAME or another HCOMM_ROOT"
-        : code == Code::timeout
+    std::string advice =
+        code == Code::timeout
             ? "is rank 0 running, and can this host reach it? (HCOMM_SOCKET_IFNAME, firewall)"
-            : "rank 0's process has ended, or the id or secret is that of another job: make a new "
-              "id, give all ranks the same";
+            : "rank 0's process has ended, all its ranks have joined already, or the id or secret "
+              "is that of another job: make a new id, give all ranks the same";
+    if (all_loopback)
+      advice += "; rank 0 offers loopback only: for ranks on other hosts give it another interface "
+                "with HCOMM_SOCKET_IFNAME or another HCOMM_ROOT";
     throw Error(code,
                 fmt::format("join as rank {} of {}: rank 0 {}: {}; {}", hello_.rank, hello_.ranks,
                             code == Code::timeout ? "did not let us in before the init timeout"

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <system_error>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -119,7 +120,8 @@ void Service::want(int fd, Want what) {
   if (found == ids_.end()) return;
   epoll_event event{.events = events_of(what), .data = {.u64 = found->second}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event) != 0)
-    log(LogLevel::error, "service thread: epoll_ctl modify descriptor {}: errno {}", fd, errno);
+    log(LogLevel::error, "service thread: epoll_ctl modify descriptor {}: {}", fd,
+        std::generic_category().message(errno));
 }
 
 void Service::unwatch(int fd) {

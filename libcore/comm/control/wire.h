@@ -90,6 +90,7 @@ class Decoder {
   uint64_t u64() { return number(8); }
   std::string_view raw(size_t bytes);
   std::string_view text() { return raw(u32()); }
+  std::string_view rest() { return raw(rest_.size()); }
   bool fine() const { return fine_; }
   bool at_end() const { return fine_ && rest_.empty(); }
 
