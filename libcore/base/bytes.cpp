@@ -93,6 +93,19 @@ std::string size_text(size_t bytes) {
   return fmt::format("{}{}", bytes, kNames[unit]);
 }
 
+std::vector<std::string_view> split_list(std::string_view text) {
+  std::vector<std::string_view> items;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    std::string_view item = text.substr(0, comma);
+    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
+    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
+    if (!item.empty()) items.push_back(item);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return items;
+}
+
 std::string nearest(std::string_view text, const std::string_view* known, size_t count) {
   std::string_view best;
   size_t best_distance = std::max<size_t>(2, text.size() / 3) + 1;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes as people write and read them, and arithmetic on them. Bare K M G and KiB MiB GiB are 1024,
-// kB MB GB are 1000, everywhere.
+// Sizes and lists as people write and read them, and arithmetic on sizes. Bare K M G and KiB MiB
+// GiB are 1024, kB MB GB are 1000, everywhere.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hcomm {
 
@@ -34,6 +35,9 @@ constexpr uint64_t hash_number(uint64_t value, uint64_t hash = kHashSeed) {
   hash *= 0xff51afd7ed558ccdu;
   return hash ^ (hash >> 32);
 }
+
+// "a, b,,c" -> a b c; views of the text.
+std::vector<std::string_view> split_list(std::string_view text);
 
 // The entry of `known` with the least edit distance to `text`, "" when none is near.
 std::string nearest(std::string_view text, const std::string_view* known, size_t count);

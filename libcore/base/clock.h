@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time. Everything that waits uses the monotonic clock; the wall clock is only ever printed.
-// ticks() is the cheap counter of the data path (rdtsc), turned into time by TickRate.
+// ticks() is the cheap counter of the data path (rdtsc), turned into time by
+// ticks_per_ns().
 #pragma once
 
 #include <cstdint>

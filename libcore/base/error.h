@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors. Set-up throws Error; the data path returns Status; a broken invariant aborts through
-// HCOMM_CHECK. Error is caught in api/, a tool's main and a thread's root only. Absent: errno
-// wrappers that hide what was done: a message says what was done, to whom, what was seen and what
-// to do.
+// HCOMM_CHECK. Exceptions end in api/, a tool's main, or at the root of a thread or of a task of
+// the service thread; before, an Error is caught only where there is something else to try, or to
+// add to its text. Absent: errno wrappers that hide what was done: a message says what was done, to
+// whom, what was seen and what to do.
 #pragma once
 
 #include <fmt/format.h>

@@ -14,7 +14,7 @@ namespace hcomm {
 
 namespace {
 
-// The one piece of process-wide state: a log has one place to go.
+// Process-wide: a log has one place to go.
 std::atomic<int> g_level{static_cast<int>(LogLevel::warn)};
 std::atomic<int> g_fd{STDERR_FILENO};
 std::atomic<int> g_rank{-1};

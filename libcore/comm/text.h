@@ -2,7 +2,6 @@
 // Small texts that ranks exchange at set-up: a list of byte strings, each behind its length.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -45,19 +44,5 @@ class Fields {
  private:
   std::string text_;
 };
-
-// "a, b,,c" -> a b c
-inline std::vector<std::string_view> split_list(std::string_view text) {
-  std::vector<std::string_view> items;
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    std::string_view item = text.substr(0, comma);
-    while (!item.empty() && item.front() == ' ') item.remove_prefix(1);
-    while (!item.empty() && item.back() == ' ') item.remove_suffix(1);
-    if (!item.empty()) items.push_back(item);
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return items;
-}
 
 }  // namespace hcomm::comm

@@ -209,7 +209,6 @@ void Executor::start(Slot& slot, uint32_t index) {
     Incoming& in = slot.incoming[sources[i].message];
     in.label = operation_.label;
     in.done = 0;
-    in.cursor = 0;
     in.begun = false;
   }
 }

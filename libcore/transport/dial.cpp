@@ -47,8 +47,10 @@ bool Dial::step(size_t index) {
     begin(index);
   if (attempt.phase == Phase::connecting) {
     const int error = finish_connect(attempt.fd.get());
-    if (error == 0 ? greet(attempt) : false) return true;
-    if (error != 0 && error != EINPROGRESS) drop(index, error);
+    if (error == 0)
+      greet(attempt);
+    else if (error != EINPROGRESS)
+      drop(index, error);
   }
   if (attempt.phase == Phase::greeted && hear(attempt)) return true;
   if (attempt.error != EINPROGRESS && attempt.fd) drop(index, attempt.error);
@@ -73,22 +75,17 @@ void Dial::begin(size_t index) {
   attempt.next = Deadline::after_ms(kTryMs);
 }
 
-// The connection stands: it is joined, or the greeting goes out.
-bool Dial::greet(Attempt& attempt) {
-  if (greeting_.empty()) {
-    joined_ = std::move(attempt.fd);
-    return true;
-  }
+// The connection stands: the greeting goes out.
+void Dial::greet(Attempt& attempt) {
   const ssize_t sent =
       ::send(attempt.fd.get(), greeting_.data(), greeting_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   // A new connection has room for these few bytes; one that has not is broken.
   if (sent != static_cast<ssize_t>(greeting_.size())) {
     attempt.error = sent < 0 ? errno : ECONNRESET;
-    return false;
+    return;
   }
   attempt.phase = Phase::greeted;
   stagger_ = Deadline::after_ms(kAnswerMs);
-  return false;
 }
 
 bool Dial::hear(Attempt& attempt) {
@@ -151,26 +148,6 @@ std::string Dial::text() const {
                                                : socket_error_text(error));
   }
   return text;
-}
-
-UniqueFd connect_any(std::span<const SocketAddress> addresses, Deadline deadline) {
-  if (addresses.empty()) fail(Code::invalid_argument, "connect: no address to connect to");
-  Dial dial({addresses.begin(), addresses.end()}, "", 0);
-  std::vector<pollfd> waiting;
-  while (!dial.advance()) {
-    if (dial.hopeless() != 0) fail(Code::system, "connect: {}", dial.text());
-    if (deadline.passed())
-      fail(Code::timeout,
-           "connect: not joined in {} ms: {}; check that the other side runs, listens there and is "
-           "not kept off by a firewall",
-           dial.waited_ms(), dial.text());
-    waiting.clear();
-    dial.interests(waiting);
-    // Interrupted or not: the state machine looks again.
-    ::poll(waiting.data(), waiting.size(),
-           static_cast<int>(std::min(dial.wait_ms(), deadline.left_ms())));
-  }
-  return dial.take();
 }
 
 }  // namespace hcomm::transport

@@ -2,12 +2,11 @@
 // A connect to whichever address of a peer answers, as a state machine that never blocks. An
 // address is begun when those before it have failed or have kept silent for a moment; then each is
 // tried again and again by itself, with pauses that grow, until one is joined or the owner gives
-// up: a late server is waited for, and a silent address never holds up another. Owned by
-// connect_any (set-up) and by a TCP channel that is not joined yet. Absent: the deadline, which is
-// the owner's.
+// up: a late server is waited for, and a silent address never holds up another. Owned by a TCP
+// channel that is not joined yet. Absent: the deadline, which is the owner's.
 //
-// With a greeting, a connection counts only when the peer has answered it with kAccepted; then
-// kCommitted is sent, on one connection only. So the peer never takes one that was given up.
+// A connection counts only when the peer has answered the greeting with kAccepted; then kCommitted
+// is sent, on one connection only. So the peer never takes one that was given up.
 #pragma once
 
 #include <poll.h>
@@ -26,7 +25,6 @@ inline constexpr char kAccepted = 'A', kCommitted = 'C';
 
 class Dial {
  public:
-  // An empty greeting: joined is as soon as the connection stands.
   Dial(std::vector<SocketAddress> addresses, std::string greeting, size_t buffer_bytes);
 
   // Moves as far as it goes now. True: joined, take the socket.
@@ -55,7 +53,7 @@ class Dial {
 
   bool step(size_t index);
   void begin(size_t index);
-  bool greet(Attempt& attempt);
+  void greet(Attempt& attempt);
   bool hear(Attempt& attempt);
   void drop(size_t index, int error);
 

@@ -52,7 +52,9 @@ class SocketAddress {
 };
 
 // "host:port", "[v6]:port", "v4:port", "host": every address that the name has, both families, in
-// the resolver's order. Throws Error(invalid_argument | unavailable) that quotes the text.
+// the resolver's order; localhost is 127.0.0.1 and ::1 without it. A name takes as long as the
+// resolver does (resolv.conf(5): some seconds a name server). Throws Error(invalid_argument |
+// unavailable) that quotes the text.
 std::vector<SocketAddress> resolve(std::string_view text, uint16_t default_port);
 
 // The host in "host:port" is localhost or a loopback address, by its text alone.
@@ -92,15 +94,5 @@ std::string socket_error_text(int error);
 // EINPROGRESS = not yet). Empty, with errno set, when it failed at once.
 UniqueFd start_connect(const SocketAddress& address, size_t buffer_bytes = 0);
 int finish_connect(int fd);
-
-// Connects to the first of `addresses` that answers, all tried in turn in each round, with
-// back-off, until the deadline: late servers are waited for. Throws Error(timeout) that lists each
-// address with its last errno.
-UniqueFd connect_any(std::span<const SocketAddress> addresses, Deadline deadline);
-
-// Moves all bytes or throws: Error(timeout), Error(peer_failed) at the end of the stream,
-// Error(system). For set-up, not for data.
-void write_all(int fd, std::string_view bytes, Deadline deadline, std::string_view what);
-std::string read_all(int fd, size_t bytes, Deadline deadline, std::string_view what);
 
 }  // namespace hcomm::transport

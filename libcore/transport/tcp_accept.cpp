@@ -94,7 +94,6 @@ void TcpAcceptor::ready() {
     else
       advance(tag);
   }
-  count_strangers();
   set_timer();
 }
 
@@ -113,8 +112,7 @@ void TcpAcceptor::accept_all() {
 
 void TcpAcceptor::admit(UniqueFd fd) {
   starved_since_ns_ = 0;
-  count_strangers();
-  if (strangers_ >= kMaxStrangers) {
+  if (strangers() >= kMaxStrangers) {
     // The oldest has had the most time to say who it is. If it was one of ours, it dials again.
     const auto oldest = std::find_if(pending_.begin(), pending_.end(),
                                      [](const Pending& p) { return !p.answered; });
@@ -217,7 +215,7 @@ void TcpAcceptor::pause(int error) {
 
 // Ticks only while somebody needs it.
 void TcpAcceptor::set_timer() {
-  const bool wanted = paused_ || strangers_ > 0;
+  const bool wanted = paused_ || strangers() > 0;
   if (wanted == timed_) return;
   timed_ = wanted;
   itimerspec every{};
@@ -225,9 +223,10 @@ void TcpAcceptor::set_timer() {
   timerfd_settime(timer_.get(), 0, &every, nullptr);
 }
 
-void TcpAcceptor::count_strangers() {
-  strangers_ = static_cast<size_t>(std::count_if(pending_.begin(), pending_.end(),
-                                                 [](const Pending& p) { return !p.answered; }));
+// Connections that have not said who they are.
+size_t TcpAcceptor::strangers() const {
+  return static_cast<size_t>(std::count_if(pending_.begin(), pending_.end(),
+                                           [](const Pending& p) { return !p.answered; }));
 }
 
 }  // namespace hcomm::transport

@@ -51,9 +51,6 @@ class TcpAcceptor {
   // Why no connection can be accepted, "" when all is well.
   std::string error();
 
-  // For tests: connections that have not said who they are. Any thread.
-  size_t strangers() const { return strangers_.load(std::memory_order_relaxed); }
-
  private:
   struct Pending {
     uint64_t serial;
@@ -80,7 +77,7 @@ class TcpAcceptor {
   void pause(int error);
   void set_timer();
   void ring();
-  void count_strangers();
+  size_t strangers() const;
 
   const Place place_;
   Reactor& reactor_;
@@ -90,7 +87,6 @@ class TcpAcceptor {
   uint64_t serial_ = 0;
   bool paused_ = false, timed_ = false;
   int64_t starved_since_ns_ = 0;  // 0: descriptors suffice
-  std::atomic<size_t> strangers_{0};
   // handed over
   std::atomic<uint32_t> arrivals_{0};
   std::mutex mutex_;

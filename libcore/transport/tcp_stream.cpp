@@ -239,17 +239,9 @@ void TcpStream::release(Incoming& message, size_t bytes) {
 
 // Copies what the buffer holds of the message to its place.
 void TcpStream::deliver(Incoming& message, std::span<const Segment> to) {
-  size_t before = 0;  // bytes of the segments before this one
-  for (const Segment& segment : to) {
-    if (message.done == message.bytes || available() == 0) return;
-    const size_t end = before + segment.bytes;
-    if (message.done < end) {
-      const size_t count = std::min(available(), end - message.done);
-      std::memcpy(segment.data + (message.done - before), buffer_.get() + head_, count);
-      release(message, count);
-    }
-    before = end;
-  }
+  const size_t bytes = std::min(available(), message.bytes - message.done);
+  scatter(buffer_.get() + head_, bytes, to, message.done);
+  release(message, bytes);
 }
 
 // Reads once straight into place; wants_read_ tells that there was less than asked for.

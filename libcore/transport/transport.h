@@ -80,7 +80,6 @@ struct Incoming {
   size_t done = 0;    // consumed so far; == bytes and begun: complete
   // the channel's own:
   bool begun = false;  // the message's head has been seen and agrees
-  uint64_t cursor = 0;
   bool complete() const { return begun && done == bytes; }
 };
 

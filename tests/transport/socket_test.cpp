@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include <atomic>
 #include <thread>
 
 #include "base/error.h"
+#include "connect.h"
 #include "few_descriptors.h"
 #include "storm.h"
+#include "support/held_port.h"
 
 namespace hcomm::transport {
 
@@ -32,13 +33,10 @@ void expect_parts(const Error& error, std::initializer_list<std::string_view> pa
     EXPECT_NE(error.text().find(part), std::string::npos) << error.text() << "\n lacks " << part;
 }
 
-UniqueFd await_accept(int listener) {
-  pollfd waiting{listener, POLLIN, 0};
-  for (int i = 0; i < 1000; i++) {
-    ::poll(&waiting, 1, 20);
-    if (UniqueFd fd = accept_on(listener)) return fd;
-  }
-  return UniqueFd();
+constexpr const char kGreeting[] = "a greeting";
+
+Dial dial_to(std::vector<SocketAddress> addresses) {
+  return {std::move(addresses), kGreeting, 0};
 }
 
 SocketAddress at_loopback(const UniqueFd& listener) {
@@ -57,33 +55,24 @@ TEST(Listen, any_port_and_a_taken_one) {
 TEST(Listen, NET_09_a_loopback_listener_serves_that_address_only) {
   const UniqueFd listener = listen_on(SocketAddress::loopback(0), "");
   const auto other = SocketAddress::numeric("127.0.0.2", port_of(listener.get()));
-  const Error error = failure_of([&] { connect_any({&other, 1}, Deadline::after_ms(50)); });
-  expect_parts(error, {"Connection refused"});
+  EXPECT_FALSE(test::connect_to(other));
+  EXPECT_EQ(errno, ECONNREFUSED);
 }
 
 TEST(Listen, the_wildcard_serves_both_families) {
   const UniqueFd listener = listen_on(SocketAddress::wildcard(0), "");
   const auto address = at_loopback(listener);
-  EXPECT_TRUE(connect_any({&address, 1}, Deadline::after_ms(kLimitMs)));
-  const UniqueFd accepted = await_accept(listener.get());
+  EXPECT_TRUE(test::connect_to(address));
+  const UniqueFd accepted = test::await_accept(listener.get());
   EXPECT_EQ(SocketAddress::of_local_end(accepted.get()).text(), address.text());
 }
 
 TEST(Listen, RDV_13_a_range_too_small_says_what_is_needed) {
-  // Two neighbouring free ports, held by this test until the range is used up.
-  UniqueFd low, high;
-  while (!high) {
-    low = listen_on(SocketAddress::loopback(0), "");
-    SocketAddress next = at_loopback(low);
-    next.set_port(static_cast<uint16_t>(next.port() + 1));
-    try {
-      high = listen_on(next, "");
-    } catch (const Error&) {
-    }
-  }
-  const std::string range = fmt::format("{}-{}", port_of(low.get()), port_of(high.get()));
-  high.reset();
-  high = listen_on(SocketAddress::loopback(0), range);
+  const test::HeldPair ports;
+  const std::string range = ports.range();
+  const UniqueFd low = listen_on(SocketAddress::loopback(0), range);
+  const UniqueFd high = listen_on(SocketAddress::loopback(0), range);
+  EXPECT_EQ(port_of(low.get()), ports.low());
   const Error error = failure_of([&] { listen_on(SocketAddress::loopback(0), range); });
   EXPECT_EQ(error.code(), Code::system);
   expect_parts(error, {"HCOMM_PORT_RANGE=" + range, "0 of 2", "1 port needed"});
@@ -103,26 +92,27 @@ TEST(Listen, RDV_15_no_descriptor_left_says_so_with_the_limit) {
   const test::FewDescriptors few(0);
   for (const Error& error :
        {failure_of([&] { listen_on(SocketAddress::loopback(0), ""); }),
-        failure_of([&] { listen_on(SocketAddress::loopback(0), "20000-20010"); }), failure_of([&] {
-          connect_any({&address, 1}, Deadline::after_ms(kLimitMs));
-        })}) {
+        failure_of([&] { listen_on(SocketAddress::loopback(0), "20000-20010"); })}) {
     EXPECT_EQ(error.code(), Code::system);
     expect_parts(error, {"EMFILE", "64 descriptors"});
   }
+  Dial dial = dial_to({address});
+  EXPECT_FALSE(dial.advance());
+  EXPECT_EQ(dial.hopeless(), EMFILE);
+  EXPECT_NE(dial.text().find("64 descriptors"), std::string::npos) << dial.text();
 }
 
 TEST(Connect, RDV_11_a_late_server_is_waited_for) {
-  UniqueFd listener = listen_on(SocketAddress::loopback(0), "");
-  const auto address = at_loopback(listener);
-  listener.reset();
-  std::atomic<bool> joined{false};
-  std::thread client([&] {
-    joined = bool(connect_any({&address, 1}, Deadline::after_ms(kLimitMs)));
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the lateness under test
-  listener = listen_on(address, "");
-  client.join();
-  EXPECT_TRUE(joined);
+  const test::HeldPort held;
+  const auto address = SocketAddress::loopback(held.port());
+  Dial dial = dial_to({address});
+  EXPECT_FALSE(test::drive(dial, Deadline::after_ms(300)));  // the lateness under test
+  EXPECT_TRUE(dial.refused());
+  EXPECT_EQ(dial.text(), address.text() + ": Connection refused");
+  const UniqueFd listener = listen_on(address, "");
+  std::thread server([&] { EXPECT_TRUE(test::serve(listener.get(), kGreeting)); });
+  EXPECT_TRUE(test::drive(dial));
+  server.join();
 }
 
 TEST(Connect, RDV_11_a_full_backlog_is_waited_for) {
@@ -133,41 +123,25 @@ TEST(Connect, RDV_11_a_full_backlog_is_waited_for) {
   do {
     queue.push_back(start_connect(address));
   } while (finish_connect(queue.back().get()) == 0 && queue.size() < 100);
-  const Error error = failure_of([&] { connect_any({&address, 1}, Deadline::after_ms(100)); });
-  EXPECT_EQ(error.code(), Code::timeout);
-  expect_parts(error, {address.text(), "no answer yet"});
+  Dial dial = dial_to({address});
+  EXPECT_FALSE(test::drive(dial, Deadline::after_ms(100)));
+  EXPECT_EQ(dial.text(), address.text() + ": no answer yet");
   queue.clear();
-  std::thread server([&] {
-    for (;;) {  // those that were given up, then the one that counts
-      const UniqueFd fd = await_accept(listener.get());
-      char byte = 0;
-      pollfd waiting{fd.get(), POLLIN, 0};
-      ::poll(&waiting, 1, 5000);
-      if (::recv(fd.get(), &byte, 1, 0) == 1) return;
-    }
-  });
-  const UniqueFd fd = connect_any({&address, 1}, Deadline::after_ms(kLimitMs));
-  write_all(fd.get(), "x", Deadline::after_ms(kLimitMs), "test");
+  std::thread server([&] { EXPECT_TRUE(test::serve(listener.get(), kGreeting)); });
+  EXPECT_TRUE(test::drive(dial));
   server.join();
 }
 
 TEST(Connect, NET_07_an_unreachable_address_does_not_hold_up_the_next) {
   const UniqueFd listener = listen_on(SocketAddress::loopback(0), "");
-  const SocketAddress addresses[] = {SocketAddress::numeric("::2", port_of(listener.get())),
-                                     at_loopback(listener)};
-  const int64_t begin_ns = now_ns();
-  const UniqueFd fd = connect_any(addresses, Deadline::after_ms(kLimitMs));
-  EXPECT_EQ(SocketAddress::of_remote_end(fd.get()).text(), addresses[1].text());
-  EXPECT_LT(now_ns() - begin_ns, 5'000'000'000);
-}
-
-TEST(Connect, a_timeout_lists_each_address_with_its_errno) {
-  UniqueFd listener = listen_on(SocketAddress::loopback(0), "");
   const auto address = at_loopback(listener);
-  listener.reset();
-  const Error error = failure_of([&] { connect_any({&address, 1}, Deadline::after_ms(60)); });
-  EXPECT_EQ(error.code(), Code::timeout);
-  expect_parts(error, {address.text() + ": Connection refused"});
+  Dial dial = dial_to({SocketAddress::numeric("::2", address.port()), address});
+  const int64_t begin_ns = now_ns();
+  std::thread server([&] { EXPECT_TRUE(test::serve(listener.get(), kGreeting)); });
+  const UniqueFd fd = test::drive(dial);
+  server.join();
+  EXPECT_EQ(SocketAddress::of_remote_end(fd.get()).text(), address.text());
+  EXPECT_LT(now_ns() - begin_ns, 5'000'000'000);
 }
 
 TEST(Connect, a_socket_never_counts_as_joined_to_itself) {
@@ -180,47 +154,14 @@ TEST(Connect, a_socket_never_counts_as_joined_to_itself) {
   EXPECT_EQ(finish_connect(fd.get()), ECONNREFUSED);
 }
 
-TEST(Bytes, all_arrive_and_the_end_is_an_error) {
-  const UniqueFd listener = listen_on(SocketAddress::loopback(0), "");
-  const auto address = at_loopback(listener);
-  UniqueFd client = connect_any({&address, 1}, Deadline::after_ms(kLimitMs));
-  const UniqueFd server = await_accept(listener.get());
-  const std::string sent(8 << 20, 'q');
-  std::thread writer([&] {
-    write_all(client.get(), sent, Deadline::after_ms(kLimitMs), "write");
-    client.reset();
-  });
-  EXPECT_TRUE(read_all(server.get(), sent.size(), Deadline::after_ms(kLimitMs), "read") == sent);
-  writer.join();
-  const Error error =
-      failure_of([&] { read_all(server.get(), 4, Deadline::after_ms(kLimitMs), "read hello"); });
-  EXPECT_EQ(error.code(), Code::peer_failed);
-  expect_parts(error, {"read hello", "0 of 4"});
-}
-
-TEST(Bytes, a_deadline_ends_a_read) {
-  const UniqueFd listener = listen_on(SocketAddress::loopback(0), "");
-  const auto address = at_loopback(listener);
-  const UniqueFd client = connect_any({&address, 1}, Deadline::after_ms(kLimitMs));
-  const Error error =
-      failure_of([&] { read_all(client.get(), 1, Deadline::after_ms(30), "read"); });
-  EXPECT_EQ(error.code(), Code::timeout);
-}
-
 TEST(Signals, SIG_07_a_storm_of_signals_fails_nothing) {
   const test::SignalStorm storm;
   for (int round = 0; round < 50; round++) {
     const UniqueFd listener = listen_on(SocketAddress::loopback(0), "");
-    const auto address = at_loopback(listener);
-    const UniqueFd client = connect_any({&address, 1}, Deadline::after_ms(kLimitMs));
-    const UniqueFd server = await_accept(listener.get());
-    ASSERT_TRUE(server);
-    std::thread writer([&] {
-      write_all(client.get(), std::string(100'000, 'x'), Deadline::after_ms(kLimitMs), "write");
-    });
-    EXPECT_EQ(read_all(server.get(), 100'000, Deadline::after_ms(kLimitMs), "read").size(),
-              100'000U);
-    writer.join();
+    Dial dial = dial_to({at_loopback(listener)});
+    std::thread server([&] { EXPECT_TRUE(test::serve(listener.get(), kGreeting)); });
+    EXPECT_TRUE(test::drive(dial));
+    server.join();
   }
 }
 

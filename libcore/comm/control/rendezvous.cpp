@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/control/rendezvous.h"
 
-#include <sys/random.h>
-
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/process.h"
 
 namespace hcomm::comm {
 
@@ -79,11 +77,7 @@ std::string_view view(const Mac& bytes) {
 
 Nonce random_nonce() {
   Nonce nonce;
-  for (size_t got = 0; got < nonce.size();) {
-    const ssize_t bytes = getrandom(nonce.data() + got, nonce.size() - got, 0);
-    if (bytes < 0 && errno != EINTR) fail_system(errno, "getrandom for a nonce");
-    if (bytes > 0) got += static_cast<size_t>(bytes);
-  }
+  fill_random(std::as_writable_bytes(std::span(nonce)));
   return nonce;
 }
 

@@ -301,8 +301,9 @@ Status ShmReader::open_line(Incoming& message) {
   std::memcpy(&fragment, line.payload, sizeof fragment);
   bytes_ = fragment.bytes;
   if (bytes_ == 0 || bytes_ > message.bytes - message.done)
-    return fail(Code::internal, fmt::format("receive: a part of {} bytes where {} of {} are missing",
-                                            bytes_, message.bytes - message.done, message.bytes));
+    return fail(Code::internal,
+                fmt::format("receive: a part of {} bytes where {} of {} are missing", bytes_,
+                            message.bytes - message.done, message.bytes));
   if (way_ == Way::mapped) {
     const Status status = open_mapped(fragment);
     if (status == Code::unavailable) {

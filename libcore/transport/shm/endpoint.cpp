@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/log.h"
+#include "base/process.h"
 #include "transport/shm/channel.h"
 #include "transport/shm/group.h"
 

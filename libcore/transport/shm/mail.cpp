@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/shm/mail.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/process.h"
 
 namespace hcomm::transport {
 
@@ -77,14 +77,6 @@ UniqueFd bind_socket(const SocketName& name) {
   if (::bind(fd.get(), name.get(), name.bytes()) != 0)
     fail_system(errno, "bind abstract socket {}", name.text());
   return fd;
-}
-
-void fill_random(std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t got = ::getrandom(bytes.data(), bytes.size(), 0);
-    if (got < 0 && errno != EINTR) fail_system(errno, "read random bytes");
-    if (got > 0) bytes = bytes.subspan(static_cast<size_t>(got));
-  }
 }
 
 Mailbox::Mailbox(const uint64_t (&token)[2], Reactor& reactor, Handler handler)

@@ -39,8 +39,6 @@ class SocketName {
 
 // A new non-blocking datagram socket that is bound to `name`. Throws Error(system).
 UniqueFd bind_socket(const SocketName& name);
-// From the kernel. Throws Error(system).
-void fill_random(std::span<std::byte> bytes);
 
 enum class Topic : uint32_t { ask_segment, segment, ask_memory, memory };
 
