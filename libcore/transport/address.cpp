@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "transport/socket.h"
 
@@ -221,6 +222,9 @@ int look_up(const std::string& host, addrinfo** found) {
 
 std::vector<SocketAddress> resolve(std::string_view text, uint16_t default_port) {
   const HostPort target = split(text, default_port);
+  // Known without being asked for (RFC 6761): a minimal system has no /etc/hosts.
+  if (target.host == "localhost")
+    return {SocketAddress::loopback(target.port), SocketAddress::numeric("::1", target.port)};
   addrinfo* found = nullptr;
   if (const int error = look_up(target.host, &found); error != 0) {
     const int saved = errno;
@@ -268,11 +272,7 @@ struct InterfaceFilter {
       excludes = true;
       text.remove_prefix(1);
     }
-    while (!text.empty()) {
-      const size_t comma = std::min(text.find(','), text.size());
-      if (comma != 0) patterns.push_back(text.substr(0, comma));
-      text.remove_prefix(std::min(comma + 1, text.size()));
-    }
+    patterns = split_list(text);
   }
 
   // The first pattern that fits, patterns.size() when none does.

@@ -27,8 +27,9 @@ endif()
 run(${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIG} --prefix ${WORK}/moved)
 file(RENAME ${WORK}/moved ${prefix})  # an installation may be moved
 
-# CMake: find_package(hcomm), hcomm::core.
-run(${CMAKE_COMMAND} -S ${PROJECT} -B ${WORK}/build -D CMAKE_PREFIX_PATH=${prefix}
+# CMake: find_package(hcomm), hcomm::core. With our own build program: there may be no other.
+run(${CMAKE_COMMAND} -S ${PROJECT} -B ${WORK}/build -G ${GENERATOR}
+  -D CMAKE_MAKE_PROGRAM=${MAKE_PROGRAM} -D CMAKE_PREFIX_PATH=${prefix}
   -D CMAKE_BUILD_TYPE=Release -D CMAKE_C_COMPILER=${CC} -D CMAKE_CXX_COMPILER=${CXX}
   -D CMAKE_C_FLAGS=${flags} -D CMAKE_CXX_FLAGS=${flags})
 run(${CMAKE_COMMAND} --build ${WORK}/build)

@@ -57,6 +57,9 @@ TEST(Address, unknown_name_is_unavailable_and_quoted) {
 
 TEST(Address, localhost_gives_every_address_once) {
   const auto addresses = resolve("localhost", 9);
+  ASSERT_EQ(addresses.size(), 2U);
+  EXPECT_EQ(addresses[0].text(), "127.0.0.1:9");
+  EXPECT_EQ(addresses[1].text(), "[::1]:9");
   for (const auto& address : addresses) {
     EXPECT_TRUE(address.is_loopback()) << address.text();
     EXPECT_EQ(std::count(addresses.begin(), addresses.end(), address), 1);
