@@ -41,11 +41,10 @@ struct Config {
   std::string family;      // "", "ipv4", "ipv6"
   std::string port_range;  // "20000-20100"
   std::string host_id;     // who shares memory with whom; empty: found out
-  uint32_t sockets = 4;    // a pair, for large messages
   uint64_t socket_buffer_bytes = 4 << 20;
   // shared memory
   uint64_t ring_bytes = 0;           // of a pair; 0: chosen from the number of ranks
-  Switch pull = Switch::automatic;   // process_vm_readv
+  Switch pull = Switch::automatic;   // process_vm_readv; automatic: the ring, which is faster
   Switch huge_pages = Switch::automatic;
   // waiting
   int64_t spin_us = -1;  // before a wait sleeps; -1: chosen

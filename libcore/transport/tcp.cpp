@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks over TCP: a channel is a socket of its own, made at first use by the lower rank of the
-// pair. The endpoint listens once, tells its peers where, and knows which channels wait for what.
+// pair: a large message that is cut into tiles travels over as many sockets as it has tiles in
+// flight. The endpoint listens once, tells its peers where, and knows which channels wait for what.
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>

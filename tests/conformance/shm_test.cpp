@@ -13,6 +13,7 @@
 #include "conformance/processes.h"
 #include "support/deny.h"
 #include "transport/shm/node_memory.h"
+#include "transport/shm/remote.h"
 
 namespace hcomm::test {
 namespace {
@@ -298,10 +299,76 @@ void deny_pulling() {
   ASSERT_TRUE(deny_system_call(SYS_process_vm_readv));
 }
 
+// Whether a process may read its sibling here.
+bool siblings_may_read() {
+  static uint64_t value = 0;  // at one address in both
+  int ends[2];
+  EXPECT_EQ(::pipe(ends), 0);
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    value = 4711;
+    const bool told = ::write(ends[1], "x", 1) == 1;
+    while (told) ::pause();
+    ::_exit(1);
+  }
+  char ready = 0;
+  EXPECT_EQ(::read(ends[0], &ready, 1), 1);
+  const pid_t reader = ::fork();
+  if (reader == 0) {
+    uint64_t seen = 0;
+    pull_bytes(owner, reinterpret_cast<uint64_t>(&value), reinterpret_cast<std::byte*>(&seen),
+               sizeof seen);
+    ::_exit(seen == 4711 ? 0 : 1);
+  }
+  int status = 1;
+  ::waitpid(reader, &status, 0);
+  ::kill(owner, SIGKILL);
+  ::waitpid(owner, nullptr, 0);
+  for (const int end : ends) ::close(end);
+  return status == 0;
+}
+
 TEST_F(ShmTest, LargeMessagesArePulledWhereAllowed) {
   bool pulled = false;
   pull_between_processes({}, {}, &pulled);
-  std::cout << (pulled ? "pulled\n" : "process_vm_readv is not allowed here\n");
+  EXPECT_EQ(pulled, siblings_may_read());
+}
+
+// [CMA-03] Half of the buffer cannot be read when the peer tries: it is sent again, whole.
+TEST_F(ShmTest, AShortReadIsNotTakenForTheWhole) {
+  if (!siblings_may_read()) GTEST_SKIP() << "process_vm_readv is not allowed here";
+  Config config;
+  config.pull = Switch::on;
+  Processes processes(shm(), 2, config, [&](Rank& rank, Processes& all) {
+    constexpr size_t kBytes = 4 * kMiB;
+    Channel& channel = rank.to(1 - rank.rank());
+    all.meet();
+    if (rank.rank() == 0) {
+      void* const page = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      const std::span<std::byte> data(static_cast<std::byte*>(page), kBytes);
+      const std::vector<std::byte> bytes = pattern(kBytes, 1);
+      std::copy(bytes.begin(), bytes.end(), data.begin());
+      Sending sending({1, 1}, data);
+      ASSERT_TRUE(channel.send(sending.message).ok());
+      ASSERT_EQ(sending.message.done, 0u);  // a reference
+      ASSERT_EQ(::mprotect(data.data() + kBytes / 2, kBytes / 2, PROT_NONE), 0);
+      all.meet();
+      all.meet();  // the peer has tried
+      ASSERT_EQ(::mprotect(data.data() + kBytes / 2, kBytes / 2, PROT_READ), 0);
+      EXPECT_EQ(finish_send(channel, sending.message), Status());
+    } else {
+      all.meet();
+      std::vector<std::byte> got(kBytes);
+      Receiving receiving({1, 1}, got);
+      EXPECT_TRUE(channel.receive(receiving.message, receiving.segments).ok());
+      EXPECT_FALSE(receiving.message.complete());
+      all.meet();
+      EXPECT_EQ(finish_receive(channel, receiving), Status());
+      EXPECT_TRUE(got == pattern(kBytes, 1));
+    }
+  });
+  EXPECT_TRUE(processes.succeeded());
 }
 
 // [CMA-01] A container's filter, seen at set-up.

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reported faults of shared memory and of reading other processes, as small cases.
 #include <dirent.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <stddef.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -15,6 +11,8 @@
 #include <string>
 
 #include "process/processes.h"
+#include "support/deny.h"
+#include "support/shell.h"
 
 namespace hcomm::test {
 namespace {
@@ -108,41 +106,54 @@ TEST(SharedMemory, SHM_09_SeparateMountNamespacesWorkTogether) {
   }), (Codes{0, 0}));
 }
 
-// process_vm_readv and process_vm_writev fail with EPERM from now on, as in many containers.
-void forbid_reading_others() {
-  sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  const sock_fprog filter{sizeof program / sizeof program[0], program};
-  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
-}
+// Each rank's log has a file of its own; how many of its lines say that it may not pull.
+class Logs {
+ public:
+  Logs() { std::filesystem::permissions(folder_.path(), std::filesystem::perms::all); }
+  void log_here(const Process& self) const {
+    setenv("HCOMM_LOG", "info", 1);
+    setenv("HCOMM_LOG_FILE", path(self.rank()).c_str(), 1);
+  }
+  size_t refusals(int rank) const {
+    const std::string text = file_text(path(rank));
+    const std::string_view wanted = "may not be read by process_vm_readv";
+    size_t count = 0;
+    for (size_t at = text.find(wanted); at != text.npos; at = text.find(wanted, at + 1)) count++;
+    return count;
+  }
+
+ private:
+  std::string path(int rank) const { return folder_.path() / std::to_string(rank); }
+  TemporaryFolder folder_;
+};
 
 TEST(Pull, CMA_01_WithoutPermissionItGoesThroughSharedMemory) {
-  for (const char* pull : {"on", "auto"})
-    EXPECT_EQ(run_processes(2, [&](const Process& self) {
-      setenv("HCOMM_SHM_PULL", pull, 1);
-      forbid_reading_others();
+  for (const std::string pull : {"on", "auto"}) {
+    const Logs logs;
+    EXPECT_EQ(run_processes(3, [&](const Process& self) {
+      logs.log_here(self);
+      setenv("HCOMM_SHM_PULL", pull.c_str(), 1);
+      setenv("HCOMM_TRANSPORT", "shm", 1);
+      self.expect(deny_system_call(SYS_process_vm_readv), "a filter");
       hcommComm_t comm = self.join();
       self.sum(comm, 2 << 20);
       self.check(hcommCommDestroy(comm), "destroy");
-    }), (Codes{0, 0})) << pull;
+    }), (Codes{0, 0, 0})) << pull;
+    for (int rank = 0; rank < 3; rank++)
+      EXPECT_EQ(logs.refusals(rank), pull == "on" ? 1u : 0u) << "rank " << rank << " " << pull;
+  }
 }
 
 // Rank 1 cannot be read (as under yama's ptrace scope); rank 0 can.
 TEST(Pull, CMA_03_OneUnreadableProcess) {
-  for (const char* pull : {"on", "auto"})
+  for (const std::string pull : {"on", "auto"}) {
+    const Logs logs;
     EXPECT_EQ(run_processes(2, [&](const Process& self) {
-      setenv("HCOMM_SHM_PULL", pull, 1);
-      if (self.rank() == 1) {
+      logs.log_here(self);
+      setenv("HCOMM_SHM_PULL", pull.c_str(), 1);
+      if (geteuid() == 0)  // who may do all may also read
         self.expect(setgid(65534) == 0 && setuid(65534) == 0, "another user");
-        prctl(PR_SET_DUMPABLE, 0);
-      } else {
-        self.expect(setgid(65534) == 0 && setuid(65534) == 0, "another user");
-      }
+      prctl(PR_SET_DUMPABLE, self.rank() == 0 ? 1 : 0);
       hcommComm_t comm = self.join();
       std::vector<char> data(4 << 20, static_cast<char>(self.rank() + 1));
       for (int from = 0; from < 2; from++) {
@@ -156,6 +167,8 @@ TEST(Pull, CMA_03_OneUnreadableProcess) {
       for (const char byte : data) self.expect(byte == 1, "all bytes");
       self.check(hcommCommDestroy(comm), "destroy");
     }), (Codes{0, 0})) << pull;
+    EXPECT_EQ(logs.refusals(0), pull == "on" ? 1u : 0u) << pull;
+  }
 }
 
 TEST(SharedMemory, SHM_07_HugePagesThatAreNotThere) {
