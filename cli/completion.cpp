@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/help.h"
+#include "cli/text.h"
 
 namespace hcomm::cli {
 
@@ -19,18 +20,6 @@ bool takes_file(const HelpOption& option) {
   return option.value.find("FILE") != std::string::npos ||
          option.value.find("DIR") != std::string::npos ||
          option.value.find("PATTERN") != std::string::npos;
-}
-
-// Text within single quotes of any shell here.
-std::string shell_quoted(std::string_view text) {
-  std::string result = "'";
-  for (const char c : text) {
-    if (c == '\'')
-      result += "'\\''";
-    else
-      result += c;
-  }
-  return result + "'";
 }
 
 // All words that may stand as an argument of one app: options, subcommands, positional choices.

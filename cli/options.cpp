@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <cstdio>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -61,7 +60,9 @@ std::string describe_error(const CLI::App& app, const CLI::ParseError& error) {
 CLI::Option* add_value(CLI::App& app, const OptionSpec& spec,
                        std::function<void(const std::string&)> set) {
   const std::string name = spec.names.substr(spec.names.rfind(',') + 1);
-  auto apply = [set = std::move(set), name](const std::string& text) {
+  auto apply = [set = std::move(set), name, value = spec.value, &app](const std::string& text) {
+    if (text.starts_with("-") && app.get_option_no_throw(text) != nullptr)
+      throw CLI::ValidationError(fmt::format("{} needs a value: {}", name, value));
     try {
       set(text);
     } catch (const CLI::Error&) {
@@ -120,16 +121,16 @@ std::optional<int> parse(CLI::App& app, int argc, const char* const* argv, Voice
     app.parse(argc, argv);
     return std::nullopt;
   } catch (const CLI::CallForHelp&) {
-    if (voice == Voice::aloud) fmt::print("{}", help_text(named_app(app)));
+    return voice == Voice::silent || show(help_text(named_app(app))) ? kDone : kCannotRun;
   } catch (const CLI::CallForVersion& version) {
-    if (voice == Voice::aloud) fmt::print("{}\n", version.what());
+    const std::string text = version.what();
+    return voice == Voice::silent || show(text + "\n") ? kDone : kCannotRun;
   } catch (const CLI::ParseError& error) {
     if (voice == Voice::silent) return kUsage;
-    fmt::print(stderr, "{}: {}\n", app.get_name(), printable(describe_error(app, error)));
-    fmt::print(stderr, "Try '{} --help'.\n", full_name(named_app(app)));
+    complain(fmt::format("{}: {}", app.get_name(), describe_error(app, error)));
+    complain(fmt::format("Try '{} --help'.", full_name(named_app(app))));
     return kUsage;
   }
-  return std::fflush(stdout) == 0 ? kDone : kCannotRun;
 }
 
 int64_t parse_number(std::string_view text, int64_t least, int64_t most) {
@@ -162,11 +163,11 @@ int guarded(std::string_view tool, const std::function<int()>& body) {
   try {
     return body();
   } catch (const Error& error) {
-    fmt::print(stderr, "{}: {}\n", tool, printable(error.text()));
+    complain(fmt::format("{}: {}", tool, error.text()));
     if (error.code() == Code::invalid_argument) return kUsage;
     return error.code() == Code::timeout ? kHang : kCannotRun;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", tool, printable(error.what()));
+    complain(fmt::format("{}: {}", tool, error.what()));
     return kCannotRun;
   }
 }

@@ -34,8 +34,7 @@ struct Page {
 void set_page(CLI::App& app, Page page);
 
 inline constexpr std::string_view kExits =
-    "0 done; 1 a problem was found; 2 usage; 3 cannot run here; 4 hang or time-out; "
-    "130, 143 ended by a signal";
+    "0 done; 1 a problem was found; 2 usage; 3 cannot run here";
 
 struct OptionSpec {
   std::string names;  // "-o,--output"; without dashes: a positional

@@ -49,6 +49,15 @@ std::string markdown_line(std::span<const std::string> cells) {
   return line + "\n";
 }
 
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return std::string(word);
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
 std::vector<std::string> wrap(std::string_view text, size_t width) {
   std::vector<std::string> lines(1);
   while (!text.empty()) {

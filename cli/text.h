@@ -18,6 +18,9 @@ std::string number_text(std::optional<double> value);  // "-" for nothing, nan a
 std::string csv_line(std::span<const std::string> cells);       // ends in a newline
 std::string markdown_line(std::span<const std::string> cells);  // ends in a newline
 
+// A word as every shell reads it back: within single quotes where it needs them.
+std::string shell_quoted(std::string_view word);
+
 // Lines of at most `width` columns, broken at blanks; a longer word stays whole.
 std::vector<std::string> wrap(std::string_view text, size_t width);
 // Columns on a terminal: code points, without the bytes of colour sequences.

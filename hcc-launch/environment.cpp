@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "base/config.h"
 #include "base/error.h"
 
 namespace hcomm::launch {
@@ -17,16 +18,14 @@ namespace {
 using View = std::string_view;
 using Warn = std::function<void(std::string)>;
 
-constexpr View kOurs[] = {"HCOMM_RANK",   "HCOMM_SIZE",    "HCOMM_LOCAL_RANK",
-                          "HCOMM_JOB_ID", "HCOMM_SECRET",  "HCOMM_LOCAL_SIZE",
-                          "HCOMM_ROOT",   "HCOMM_ROOT_FD", "HCOMM_RECORDER_FD"};
-
 View name_of(View entry) {
   return entry.substr(0, entry.find('='));
 }
 
 bool is_ours(View name) {
-  return std::find(std::begin(kOurs), std::end(kOurs), name) != std::end(kOurs);
+  return std::ranges::any_of(settings(), [&](const Setting& setting) {
+    return setting.name == name && setting.kind != Setting::Kind::plain;
+  });
 }
 
 bool is_pattern(View name) {

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/process.h"
+#include "cli/text.h"
 #include "hcc-launch/environment.h"
 
 namespace hcomm::launch {
@@ -26,12 +28,6 @@ std::string random_hex(size_t bytes) {
   if (getrandom(raw, bytes, 0) != static_cast<ssize_t>(bytes))
     fail_system(errno, "get {} random bytes", bytes);
   return fmt::format("{:02x}", fmt::join(raw, raw + bytes, ""));
-}
-
-std::string host_name() {
-  char name[256] = {};
-  if (gethostname(name, sizeof name - 1) != 0) fail_system(errno, "read this host's name");
-  return name;
 }
 
 std::string in_folder(const std::string& folder, const std::string& path) {
@@ -185,25 +181,17 @@ Job make_job(const Options& options, std::span<const char* const> environment, c
   return job;
 }
 
-std::string shell_quoted(std::string_view word) {
-  constexpr View kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return std::string(word);
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 std::string describe(const Job& job) {
   std::string text = fmt::format("{} ranks on {}\n", job.size(), job.host);
   for (const RankPlan& plan : job.ranks) {
     std::string command;
-    for (const std::string& word : plan.argv) command += fmt::format(" {}", shell_quoted(word));
+    for (const std::string& word : plan.argv)
+      command += fmt::format(" {}", cli::shell_quoted(word));
     text += fmt::format(
         "rank {}  cores {}{}  {}:{}\n", plan.rank,
         plan.cores.empty() ? numbers_text(cores_of(0)) + " (not bound)" : numbers_text(plan.cores),
-        plan.folder.empty() ? "" : fmt::format("  in {}", shell_quoted(plan.folder)), plan.path,
-        command);
+        plan.folder.empty() ? "" : fmt::format("  in {}", cli::shell_quoted(plan.folder)),
+        plan.path, command);
   }
   return text;
 }

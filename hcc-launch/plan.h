@@ -26,7 +26,4 @@ Job make_job(const Options& options, std::span<const char* const> environment,
 // --dry-run: a line for each rank.
 std::string describe(const Job& job);
 
-// A word as one would type it in a shell.
-std::string shell_quoted(std::string_view word);
-
 }  // namespace hcomm::launch

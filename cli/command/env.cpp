@@ -43,7 +43,7 @@ Entry entry_of(const Setting& setting) {
   } catch (const Error& error) {
     entry.fault = fmt::format("{}; expected: {}", error.text(), setting.values);
   }
-  if (setting.name == "HCOMM_SECRET") entry.value = "(not shown)";
+  if (setting.kind == Setting::Kind::secret) entry.value = "(not shown)";
   return entry;
 }
 
@@ -80,8 +80,8 @@ class Env : public Command {
       print_text(entries);
     for (const Entry& entry : entries)
       if (!entry.fault.empty())
-        fmt::print(stderr, "hcc: {}: {}\n", entry.setting->name, printable(entry.fault));
-    for (const std::string& line : unknown) fmt::print(stderr, "hcc: {}\n", printable(line));
+        complain(fmt::format("hcc: {}: {}", entry.setting->name, entry.fault));
+    for (const std::string& line : unknown) complain("hcc: " + line);
     return sound && unknown.empty() ? kDone : kProblem;
   }
 

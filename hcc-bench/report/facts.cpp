@@ -35,8 +35,8 @@ std::vector<std::string> environment() {
   std::vector<std::string> list;
   for (const Setting& setting : settings()) {
     const std::string_view value = cli::environment_value(setting.name);
-    const bool plumbing = setting.doc.find("set by hcc-launch") != std::string_view::npos;
-    if (!value.empty() && !plumbing) list.push_back(fmt::format("{}={}", setting.name, value));
+    if (!value.empty() && setting.kind == Setting::Kind::plain)
+      list.push_back(fmt::format("{}={}", setting.name, value));
   }
   return list;
 }

@@ -77,8 +77,8 @@ int64_t parse_duration_ns(std::string_view text) {
   if (number.unit == "m" || number.unit == "min") factor = 60e9;
   if (number.unit == "h") factor = 3600e9;
   if (factor == 0)
-    fail(Code::invalid_argument, "time '{}': unknown unit '{}'; use ms, s, m or h", text,
-         number.unit);
+    fail(Code::invalid_argument, "time '{}': unknown unit '{}'; use ns, us, ms, s, m or h",
+         text, number.unit);
   if (number.value * factor >= 9.2e18) fail(Code::invalid_argument, "time '{}': too large", text);
   return static_cast<int64_t>(number.value * factor);
 }

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/bytes.h"
@@ -13,6 +14,7 @@ namespace hcomm {
 namespace {
 
 using View = std::string_view;
+using Kind = Setting::Kind;
 
 template <typename Integer>
 Integer parse_integer(View text) {
@@ -66,13 +68,13 @@ constexpr Setting kSettings[] = {
     {"HCOMM_INIT_TIMEOUT", "time", "60s", "how long a communicator waits for its ranks",
      [](Config& c, View v) { c.init_timeout_ms = parse_ms(v); }},
     {"HCOMM_JOB_ID", "text", "", "names the job; set by hcc-launch",
-     [](Config& c, View v) { c.job_id = v; }},
+     [](Config& c, View v) { c.job_id = v; }, Kind::of_launcher},
     {"HCOMM_KERNELS", "scalar|avx2|avx512", "", "the reduction kernels; default: the best there is",
      [](Config& c, View v) { c.kernels = one_of(v, {"scalar", "avx2", "avx512"}); }},
     {"HCOMM_LOCAL_RANK", "number", "", "rank on this host; set by hcc-launch",
-     [](Config& c, View v) { c.local_rank = parse_integer<int>(v); }},
+     [](Config&, View v) { parse_integer<int>(v); }, Kind::of_launcher},
     {"HCOMM_LOCAL_SIZE", "number", "", "ranks on this host; set by hcc-launch",
-     [](Config& c, View v) { c.local_size = parse_integer<int>(v); }},
+     [](Config&, View v) { parse_integer<int>(v); }, Kind::of_launcher},
     {"HCOMM_LOG", "error|warn|info|debug", "warn", "what is said on standard error",
      [](Config& c, View v) { c.log_level = one_of(v, {"error", "warn", "info", "debug"}); }},
     {"HCOMM_LOG_FILE", "path", "", "says it there instead; %r is the rank, %p the process",
@@ -84,24 +86,24 @@ constexpr Setting kSettings[] = {
     {"HCOMM_PORT_RANGE", "LOW-HIGH", "", "ports to listen on; default: any",
      [](Config& c, View v) { c.port_range = v; }},
     {"HCOMM_RANK", "number", "", "rank of this process; set by hcc-launch",
-     [](Config& c, View v) { c.rank = parse_integer<int>(v); }},
+     [](Config& c, View v) { c.rank = parse_integer<int>(v); }, Kind::of_launcher},
     {"HCOMM_RECORDER_FD", "number", "", "memory of the recorder; set by hcc-launch",
-     [](Config& c, View v) { c.recorder_fd = parse_integer<int>(v); }},
+     [](Config& c, View v) { c.recorder_fd = parse_integer<int>(v); }, Kind::of_launcher},
     {"HCOMM_RING", "size", "", "shared memory of a pair of ranks; default: by the number of ranks",
      [](Config& c, View v) { c.ring_bytes = parse_size(v); }},
     {"HCOMM_ROOT", "ADDRESS:PORT", "", "where rank 0 listens; [v6]:port and names are allowed",
-     [](Config& c, View v) { c.root = v; }},
+     [](Config& c, View v) { c.root = v; }, Kind::of_launcher},
     {"HCOMM_ROOT_FD", "number", "", "rank 0's listening socket; set by hcc-launch",
-     [](Config& c, View v) { c.root_fd = parse_integer<int>(v); }},
+     [](Config& c, View v) { c.root_fd = parse_integer<int>(v); }, Kind::of_launcher},
     {"HCOMM_SECRET", "hex", "", "the job's secret; set by hcc-launch",
-     [](Config& c, View v) { c.secret = v; }},
+     [](Config& c, View v) { c.secret = v; }, Kind::secret},
     {"HCOMM_SECRET_FILE", "path", "", "file that holds the job's secret",
      [](Config& c, View v) { c.secret_file = v; }},
     {"HCOMM_SHM_PULL", "on|off|auto", "auto",
      "read a peer's buffers by process_vm_readv; auto: never today",
      [](Config& c, View v) { c.pull = parse_switch(v); }},
     {"HCOMM_SIZE", "number", "", "ranks of the job; set by hcc-launch",
-     [](Config& c, View v) { c.size = parse_integer<int>(v); }},
+     [](Config&, View v) { parse_integer<int>(v); }, Kind::of_launcher},
     {"HCOMM_SOCKET_BUFFER", "size", "4MiB", "kernel buffer of a TCP connection",
      [](Config& c, View v) { c.socket_buffer_bytes = parse_size(v); }},
     {"HCOMM_SOCKET_FAMILY", "ipv4|ipv6", "", "address family to use; default: both",
@@ -121,10 +123,13 @@ constexpr Setting kSettings[] = {
      [](Config& c, View v) { c.window = parse_within(v, 1, 7); }},
 };
 
-// Variables of the tools and of the family that are no settings of the library.
-constexpr View kOthers[] = {"HCOMM_COMPRESS", "HCOMM_DEBUG", "HCOMM_ECC", "HCOMM_MEMLOG",
-                            "HCOMM_TOPOLOGY", "HCOMM_NODE_RANK", "HCOMM_NODES",
-                            "HCOMM_LAUNCH_PID", "HCOMM_BENCH"};
+// Settings of versions to come: known, so that nobody takes their silence for their working.
+constexpr View kPlanned[] = {"HCOMM_COMPRESS", "HCOMM_DEBUG", "HCOMM_ECC", "HCOMM_MEMLOG",
+                             "HCOMM_TOPOLOGY"};
+
+bool contains(std::span<const View> names, View name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 }  // namespace
 
@@ -157,20 +162,27 @@ Config Config::from_env(std::span<const char* const> environment) {
   return config;
 }
 
+std::string_view value_of(std::span<const char* const> environment, std::string_view name) {
+  for (const View entry : environment)
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
+  return {};
+}
+
 std::vector<std::string> unknown_settings(std::span<const char* const> environment) {
   std::vector<View> known;
   for (const Setting& setting : kSettings) known.push_back(setting.name);
-  for (const View name : kOthers) known.push_back(name);
   std::vector<std::string> lines;
   for (const char* entry : environment) {
     const View name = View(entry).substr(0, View(entry).find('='));
-    if (!name.starts_with("HCOMM_")) continue;
-    bool found = false;
-    for (const View each : known) found = found || each == name;
-    if (found) continue;
+    if (!name.starts_with("HCOMM_") || contains(known, name)) continue;
     const std::string near = nearest(name, known.data(), known.size());
-    lines.push_back(near.empty() ? fmt::format("{} is unknown; hcc env lists all", name)
-                                 : fmt::format("{} is unknown; did you mean {}?", name, near));
+    if (contains(kPlanned, name))
+      lines.push_back(fmt::format("{} is not in this version: it does nothing", name));
+    else if (near.empty())
+      lines.push_back(fmt::format("{} is unknown; hcc env lists all", name));
+    else
+      lines.push_back(fmt::format("{} is unknown; did you mean {}?", name, near));
   }
   return lines;
 }

@@ -31,7 +31,7 @@ struct Config {
   // job
   std::string root;  // address:port of rank 0
   int root_fd = -1;  // a listening socket that the launcher made for rank 0
-  int rank = -1, size = -1, local_rank = -1, local_size = -1;
+  int rank = -1;     // that hcc-launch gave; comm/control/job.h knows all launchers
   std::string job_id;
   std::string secret;  // of the job, hex
   std::string secret_file;
@@ -52,7 +52,6 @@ struct Config {
   std::string log_level = "warn";
   std::string log_file;
   std::string kernels;  // "", scalar, avx2, avx512
-  std::string trace_dir;
 
   // Reads the environment (the process's, or `environment` as NAME=VALUE for tests). Throws
   // invalid_argument.
@@ -66,12 +65,17 @@ struct Setting {
   std::string_view default_value;  // as one would write it
   std::string_view doc;
   void (*set)(Config&, std::string_view value);
+  // Who sets it: a person, or hcc-launch for each rank. A secret is the launcher's, too, and is
+  // never shown.
+  enum class Kind : uint8_t { plain, of_launcher, secret } kind = Kind::plain;
 };
 std::span<const Setting> settings();
 
 // One line for each HCOMM_* of the environment that is not a setting: "HCOMM_TIMOUT is unknown; did
-// you mean HCOMM_TIMEOUT?".
+// you mean HCOMM_TIMEOUT?", "HCOMM_DEBUG is not in this version: it does nothing".
 std::vector<std::string> unknown_settings(std::span<const char* const> environment);
 std::span<const char* const> process_environment();
+// Of a variable in an environment; "" when it is empty or not there.
+std::string_view value_of(std::span<const char* const> environment, std::string_view name);
 
 }  // namespace hcomm

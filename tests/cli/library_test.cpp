@@ -44,7 +44,7 @@ TEST(Text, WrapBreaksAtBlanks) {
 TEST(Terminal, NoControlBytesAndNoColourInAPipe) {
   EXPECT_EQ(printable("a\x1b[31mb\n\x7f"), "a\\x1b[31mb\\x0a\\x7f");
   EXPECT_EQ(printable("ü"), "ü");
-  EXPECT_FALSE(Painter(-1, ColorMode::automatic).colours());
+  EXPECT_EQ(Painter(-1, ColorMode::automatic).paint(Color::red, "x"), "x");
   EXPECT_EQ(Painter(-1, ColorMode::never).paint(Color::red, "x"), "x");
   EXPECT_EQ(Painter(-1, ColorMode::always).paint(Color::red, "x"), "\x1b[31mx\x1b[0m");
 }

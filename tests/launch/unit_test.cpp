@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "base/error.h"
+#include "cli/text.h"
 #include "hcc-launch/agent/binding.h"
 #include "hcc-launch/agent/lines.h"
 #include "hcc-launch/options.h"
@@ -91,7 +92,7 @@ TEST(LaunchWords, SplitAsAShellDoes) {
   EXPECT_EQ(split_words("  "), Words{});
   EXPECT_THROW(split_words("'open"), Error);
   for (const std::string word : {"plain", "a b", "it's", "", "$x", "\n"})
-    EXPECT_EQ(split_words(shell_quoted(word)), Words{word});
+    EXPECT_EQ(split_words(cli::shell_quoted(word)), Words{word});
 }
 
 Options parse(std::vector<std::string> words) {

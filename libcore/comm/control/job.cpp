@@ -9,10 +9,10 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
-#include <initializer_list>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/launcher.h"
 #include "base/log.h"
 #include "comm/control/pmi.h"
 
@@ -27,10 +27,8 @@ class Environment {
   explicit Environment(std::span<const char* const> entries) : entries_(entries) {}
 
   std::optional<View> text(View name) const {
-    for (const View entry : entries_)
-      if (entry.size() > name.size() + 1 && entry.starts_with(name) && entry[name.size()] == '=')
-        return entry.substr(name.size() + 1);
-    return std::nullopt;  // an empty one counts as unset
+    const View value = value_of(entries_, name);
+    return value.empty() ? std::nullopt : std::optional(value);  // an empty one counts as unset
   }
   std::optional<int> number(View name) const {
     const std::optional<View> value = text(name);
@@ -42,7 +40,7 @@ class Environment {
     return result;
   }
   // The first of `names` that is set.
-  std::optional<View> first(std::initializer_list<View> names) const {
+  std::optional<View> first(std::span<const View> names) const {
     for (const View name : names)
       if (text(name)) return name;
     return std::nullopt;
@@ -52,22 +50,13 @@ class Environment {
   std::span<const char* const> entries_;
 };
 
-// How a launcher calls what we need; the first that is set counts.
-struct Names {
-  View source;
-  View rank;
-  std::initializer_list<View> size, local_rank, local_size, job_id;
-};
-
-// Fills rank and size. False: this launcher has not started us.
-bool read_ranks(const Environment& environment, const Names& names, Job& job) {
+void read_ranks(const Environment& environment, const Launcher& names, Job& job) {
   const std::optional<int> rank = environment.number(names.rank);
   const std::optional<View> size_name = environment.first(names.size);
-  if (!rank && !size_name) return false;
   if (!rank || !size_name)
     fail(Code::invalid_argument, "{} is set, {} is not: {} sets both; set or unset both",
-         rank ? names.rank : *size_name, rank ? *names.size.begin() : names.rank, names.source);
-  job.source = names.source;
+         rank ? names.rank : *size_name, rank ? names.size.front() : names.rank, names.name);
+  job.source = names.name;
   job.rank = *rank;
   job.size = *environment.number(*size_name);
   if (job.size == 0) fail(Code::invalid_argument, "{}=0: a job has at least one rank", *size_name);
@@ -86,29 +75,7 @@ bool read_ranks(const Environment& environment, const Names& names, Job& job) {
          *local_rank, job.local_rank, *local_size, job.local_size, job.local_size - 1);
   if (const std::optional<View> id = environment.first(names.job_id))
     job.job_id = *environment.text(*id);
-  return true;
 }
-
-const Names kHcomm{"hcc-launch",         "HCOMM_RANK",         {"HCOMM_SIZE"},
-                   {"HCOMM_LOCAL_RANK"}, {"HCOMM_LOCAL_SIZE"}, {"HCOMM_JOB_ID"}};
-const Names kTorchrun{"torchrun",           "RANK",
-                      {"WORLD_SIZE"},       {"LOCAL_RANK"},
-                      {"LOCAL_WORLD_SIZE"}, {"TORCHELASTIC_RUN_ID"}};
-const Names kOpenMpi{"Open MPI",
-                     "OMPI_COMM_WORLD_RANK",
-                     {"OMPI_COMM_WORLD_SIZE"},
-                     {"OMPI_COMM_WORLD_LOCAL_RANK"},
-                     {"OMPI_COMM_WORLD_LOCAL_SIZE"},
-                     {"PMIX_NAMESPACE"}};
-const Names kPmi{"PMI",
-                 "PMI_RANK",
-                 {"PMI_SIZE"},
-                 {"MPI_LOCALRANKID", "SLURM_LOCALID"},
-                 {"MPI_LOCALNRANKS"},
-                 {"PMI_ID", "SLURM_JOB_ID"}};
-const Names kSlurm{
-    "Slurm", "SLURM_PROCID",  {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, {"SLURM_LOCALID"},
-    {},      {"SLURM_JOB_ID"}};
 
 // The job's secret; HCOMM_SECRET_FILE must be ours alone.
 std::string read_secret(const Config& config) {
@@ -171,7 +138,8 @@ void meet_without_help(const Environment& environment, Job& job, const std::stri
   if (environment.number("SLURM_STEP_NUM_NODES") == 1) job.local_size = job.size;
   const int port = port_of(job.job_id);
   if (job.local_size == job.size && !job.job_id.empty()) return meet_at(job, loopback_at(port));
-  const std::optional<View> list = environment.first({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"});
+  constexpr View kLists[] = {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"};
+  const std::optional<View> list = environment.first(kLists);
   if (job.source == "Slurm" && list)
     return meet_at(job, fmt::format("{}:{}", first_node(*environment.text(*list)), port));
   fail(Code::unavailable,
@@ -226,12 +194,10 @@ std::string first_node(View list) {
 Job find_job(const Config& config, std::span<const char* const> entries) {
   const Environment environment(entries);
   Job job;
-  // A batch script has SLURM_PROCID and SLURM_NTASKS too, but is no step of several tasks.
-  const bool found = read_ranks(environment, kHcomm, job) ||
-                     read_ranks(environment, kTorchrun, job) ||
-                     read_ranks(environment, kOpenMpi, job) || read_ranks(environment, kPmi, job) ||
-                     (environment.text("SLURM_STEP_ID") && read_ranks(environment, kSlurm, job));
-  if (found) choose_way(config, environment, job);
+  if (const Launcher* launcher = launcher_of(entries)) {
+    read_ranks(environment, *launcher, job);
+    choose_way(config, environment, job);
+  }
   if (job.local_size == 0) job.local_size = std::max(job.local_rank + 1, job.size == 1 ? 1 : 0);
   job.root_fd = job.rank == 0 ? config.root_fd : -1;
   if (job.way == Job::Way::root) job.secret = read_secret(config);
