@@ -7,6 +7,34 @@
 
 namespace hcomm::trace {
 
+namespace {
+
+// nullopt: the ring went round meanwhile, and the record is, or was while we copied, another one.
+template <typename Micros>
+std::optional<OpSnapshot> read_record(const OpRecord& record, uint64_t serial, Micros micros) {
+  if (record.serial.load(std::memory_order_acquire) != serial) return std::nullopt;
+  OpSnapshot copy{serial,
+                  record.sequence,
+                  record.count,
+                  record.communicator,
+                  record.plan,
+                  record.root,
+                  record.collective,
+                  record.type,
+                  record.op,
+                  OpState::none,
+                  micros(record.begin_ticks),
+                  0};
+  copy.state = record.state.load(std::memory_order_acquire);
+  if (copy.state == OpState::done || copy.state == OpState::failed)
+    copy.end_us = micros(record.end_ticks);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (record.serial.load(std::memory_order_relaxed) != serial) return std::nullopt;
+  return copy;
+}
+
+}  // namespace
+
 std::optional<RankSnapshot> read_rank(const void* memory, size_t newest) {
   const auto& area = *static_cast<const RankArea*>(memory);
   const RankState state = area.state.load(std::memory_order_acquire);
@@ -35,11 +63,7 @@ std::optional<RankSnapshot> read_rank(const void* memory, size_t newest) {
   for (uint64_t serial = last; serial > 0 && rank.last.size() < newest; serial--) {
     if (last - serial >= kRingRecords) break;
     const OpRecord& record = area.ring[serial % kRingRecords];
-    if (record.serial.load(std::memory_order_acquire) != serial) continue;  // being overwritten
-    rank.last.push_back({serial, record.sequence, record.count, record.communicator, record.plan,
-                         record.root, record.collective, record.type, record.op,
-                         record.state.load(std::memory_order_acquire), micros(record.begin_ticks),
-                         record.end_ticks == 0 ? 0 : micros(record.end_ticks)});
+    if (const auto copy = read_record(record, serial, micros)) rank.last.push_back(*copy);
   }
   return rank;
 }

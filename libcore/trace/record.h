@@ -3,7 +3,8 @@
 // hcc-top and hcc-diag). Fixed layout, written by one rank, readable by anybody at any time, also
 // after the rank has died: hcc-launch holds the memory (a memfd, HCOMM_RECORDER_FD). One area a
 // rank of the job, of a fixed size; an area has a head, counters a peer, and a ring of operation
-// records, one cache line each. Lock-free: a record's `sequence` is written last.
+// records, one cache line each. Lock-free: a record's `serial` is 0 while the record is filled and
+// is written last, so a reader that finds the same serial before and after has one whole record.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,7 @@ enum class OpState : uint8_t { none, running, done, failed };
 
 // One operation of one communicator. 64 bytes.
 struct alignas(64) OpRecord {
-  std::atomic<uint64_t> serial;  // of the process, from 1; 0: never used. Written last at begin
+  std::atomic<uint64_t> serial;  // of the process, from 1; 0: not used yet, or being filled
   uint64_t sequence;             // of the communicator
   uint64_t begin_ticks, end_ticks;
   uint64_t count;                // elements, as the call has it

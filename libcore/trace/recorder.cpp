@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/process.h"
 
 namespace hcomm::trace {
 
@@ -35,7 +36,7 @@ Recorder::Recorder(int fd, uint32_t rank, uint32_t ranks) : mapped_bytes_(kAreaB
   area_->pid.store(getpid(), std::memory_order_relaxed);
   area_->start_ticks.store(ticks(), std::memory_order_relaxed);
   area_->start_wall_ns.store(wall_ns(), std::memory_order_relaxed);
-  gethostname(area_->host, sizeof area_->host - 1);
+  host_name().copy(area_->host, sizeof area_->host - 1);
   area_->magic = kMagic;
   area_->state.store(RankState::starting, std::memory_order_release);
 }

@@ -25,6 +25,8 @@ class Recorder {
   OpRecord& begin(uint64_t& serial) {
     serial = serial_.fetch_add(1, std::memory_order_relaxed) + 1;
     OpRecord& record = area_->ring[serial % kRingRecords];
+    record.serial.store(0, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);  // before all that follows
     record.state.store(OpState::none, std::memory_order_relaxed);
     record.begin_ticks = ticks();
     record.end_ticks = 0;
