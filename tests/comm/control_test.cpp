@@ -37,7 +37,8 @@ TEST_P(Sizes, JoinAndExchange) {
     }
   });
 }
-INSTANTIATE_TEST_SUITE_P(Ranks, Sizes, testing::Values(1u, 2u, 3u, 8u, 64u));
+INSTANTIATE_TEST_SUITE_P(Ranks, Sizes, testing::Values(1u, 2u, 3u, 8u, 64u),
+                         testing::PrintToStringParamName());
 
 TEST(Control, PartsMayBeEmptyOrLargeOrBinary) {
   constexpr uint32_t kRanks = 4;

@@ -152,7 +152,8 @@ TEST_P(Killed, IsNamedToTheOthersSoon) {
     }
   EXPECT_LT(now_ns() - start, 5'000'000'000);  // milliseconds, on a machine that is not loaded
 }
-INSTANTIATE_TEST_SUITE_P(Rank, Killed, testing::Values(0u, 2u, 3u));
+INSTANTIATE_TEST_SUITE_P(Rank, Killed, testing::Values(0u, 2u, 3u),
+                         testing::PrintToStringParamName());
 
 TEST(Process, AnExitWithoutGoodbyeIsADeath) {
   auto processes = launch(3, {"join", "exchange", "exit-1", "wait"});

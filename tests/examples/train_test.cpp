@@ -1,53 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The training example: ranks share the work and reach the same network; deterministic runs give
 // the same bits; what is wrong is said.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include "examples/train_run.h"
 
-#include "support/shell.h"
-
-namespace hcomm {
+namespace hcomm::test {
 namespace {
-
-using test::Ran;
-
-Ran train(int ranks, const std::string& options) {
-  return test::shell(fmt::format("'{}' -n {} '{}' {}", HCC_LAUNCH, ranks, TRAIN, options));
-}
-
-std::string last_word(const std::string& text, const std::string& after) {
-  const size_t at = text.rfind(after);
-  if (at == std::string::npos) return "";
-  std::istringstream words(text.substr(at + after.size()));
-  std::string word;
-  words >> word;
-  return word;
-}
-
-// Loss and accuracy of the epoch.
-std::pair<double, double> result(const Ran& ran, int epoch) {
-  double number = 0, loss = 0, accuracy = 0;
-  std::istringstream lines(ran.output);
-  for (std::string line; std::getline(lines, line);)
-    if (std::istringstream(line) >> number >> loss >> accuracy && number == epoch)
-      return {loss, accuracy};
-  ADD_FAILURE() << "no epoch " << epoch << " in\n" << ran.output;
-  return {};
-}
 
 TEST(Train, RanksReachTheSameAccuracy) {
   const std::string options = "--epochs 1 --limit 3000 --batch 64";
   const Ran alone = train(1, options);
   ASSERT_EQ(alone.code, 0) << alone.output;
-  const auto [loss, accuracy] = result(alone, 1);
+  const auto [loss, accuracy, images_per_s, communication] = epoch_of(alone, 1);
   EXPECT_GT(accuracy, 65);
+  EXPECT_GT(images_per_s, 0);
+  EXPECT_GE(communication, 0);
+  EXPECT_LT(communication, 100);
   for (const int ranks : {2, 3}) {
     const Ran shared = train(ranks, options);
     ASSERT_EQ(shared.code, 0) << shared.output;
-    EXPECT_NEAR(result(shared, 1).first, loss, 0.01) << ranks << " ranks";
-    EXPECT_NEAR(result(shared, 1).second, accuracy, 0.5) << ranks << " ranks";
+    EXPECT_NEAR(epoch_of(shared, 1).loss, loss, 0.01) << ranks << " ranks";
+    EXPECT_NEAR(epoch_of(shared, 1).accuracy, accuracy, 0.5) << ranks << " ranks";
   }
 }
 
@@ -76,7 +50,7 @@ TEST(Train, SaysWhatIsMissing) {
 }
 
 TEST(Train, DamagedDataIsSaid) {
-  const test::TemporaryFolder folder;
+  const TemporaryFolder folder;
   folder.write("train-images-idx3-ubyte.gz", "not gzip, not IDX");
   folder.write("train-labels-idx1-ubyte.gz", "");
   const Ran ran = train(1, "--data " + folder.path().string());
@@ -91,4 +65,4 @@ TEST(Train, RefusesOptionsThatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace hcomm
+}  // namespace hcomm::test
