@@ -27,7 +27,7 @@ std::unique_ptr<CLI::App> make_hcc(const std::vector<std::unique_ptr<Command>>& 
                                {"hcc plan allreduce --ranks 8 --size 1M --check",
                                 "which algorithm would run, why, and a proof that it is right"},
                                {"hcc env --changed", "settings that differ from their defaults"}},
-                  .environment = "HCOMM_*: hcc env. NO_COLOR.",
+                  .environment = "HCOMM_*: hcc env.",
                   .exits = kExits,
                   .see_also = "hcc-launch(1), hcc-bench(1), hcomm(7), policy.conf(5)"});
   app->set_help_flag("-h,--help", "print this help and exit")->group("General");

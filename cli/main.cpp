@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // hcc: the umbrella command.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
@@ -14,11 +12,10 @@ int main(int argc, char** argv) {
   const auto commands = make_commands();
   const auto app = make_hcc(commands);
   if (const auto code = parse(*app, argc, argv)) return *code;
-  const int code = guarded("hcc", [&] {
+  const int code = guarded("hcc", [&]() -> int {
     for (const auto& command : commands)
       if (app->got_subcommand(std::string(command->name()))) return command->run();
-    fmt::print("{}", help_text(*app));
-    return static_cast<int>(kDone);
+    return show(help_text(*app)) ? kDone : kCannotRun;
   });
   return std::fflush(stdout) == 0 || code != kDone ? code : kCannotRun;
 }

@@ -29,20 +29,6 @@ using schedule::Schedule;
 
 constexpr int64_t kMostRanks = 1024;
 
-// What nccl-tests calls size: the blocks of the larger buffer.
-uint64_t blocks_of_size(Collective collective, uint32_t ranks) {
-  switch (collective) {
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-    case Collective::gather:
-    case Collective::scatter:
-      return ranks;
-    default:
-      return 1;
-  }
-}
-
 std::string collective_names() {
   std::string names;
   for (int i = 0; i < schedule::kCollectives; i++) {
@@ -84,8 +70,8 @@ class Plan : public Command {
       fmt::print("{}", json_pretty(plan_json(request, plan)));
     else
       fmt::print("{}", policy::explain(inputs, request, plan));
-    if (cost_ && !json_) fmt::print("\n{}", cost_text(plan));
-    if (dump_ && !json_) print_dump(plan);
+    if (cost_) fmt::print("\n{}", cost_text(plan));
+    if (dump_) print_dump(plan);
     return check_ ? print_check(plan) : kDone;
   }
 
@@ -130,15 +116,20 @@ class Plan : public Command {
 
   void describe_output(CLI::App& app) {
     static const std::string kGroup = "What is shown besides the choice";
-    add_switch(app, {"--check", "", "prove the schedules of all ranks", kGroup}, check_);
-    add_switch(app, {"--cost", "", "every candidate with tile, window and predicted time", kGroup},
-               cost_);
-    add_switch(app, {"--dump", "", "the schedule of each rank", kGroup}, dump_);
+    auto* check =
+        add_switch(app, {"--check", "", "prove the schedules of all ranks", kGroup}, check_);
+    auto* cost = add_switch(
+        app, {"--cost", "", "every candidate with tile, window and predicted time", kGroup}, cost_);
+    auto* dump = add_switch(app, {"--dump", "", "the schedule of each rank", kGroup}, dump_);
     add_value(app, {"--rank", "N", "with --dump: of this rank only", kGroup},
-              [this](const std::string& text) { only_rank_ = parse_number(text, 0, kMostRanks); });
-    add_switch(app, {"--dot", "", "only the schedules of all ranks, as a Graphviz graph", kGroup},
-               dot_);
-    add_switch(app, {"--json", "", "the choice as JSON", kGroup}, json_);
+              [this](const std::string& text) { only_rank_ = parse_number(text, 0, kMostRanks); })
+        ->needs(dump);
+    auto* dot = add_switch(
+        app, {"--dot", "", "only the schedules of all ranks, as a Graphviz graph", kGroup}, dot_);
+    auto* json =
+        add_switch(app, {"--json", "", "the choice and every candidate, as JSON", kGroup}, json_);
+    for (CLI::Option* other : {check, cost, dump, json}) dot->excludes(other);
+    for (CLI::Option* other : {cost, dump}) json->excludes(other);
   }
 
   policy::Request make_request() const {
@@ -150,7 +141,9 @@ class Plan : public Command {
     request.shape.collective = collective_;
     request.shape.ranks = ranks_;
     request.shape.root = root_;
-    request.block_bytes = bytes_ / blocks_of_size(collective_, ranks_);
+    request.block_bytes = 1;
+    const uint64_t blocks = policy::message_bytes(request);  // of the larger buffer
+    request.block_bytes = bytes_ / std::max<uint64_t>(1, blocks);
     request.dtype = dtype_;
     return request;
   }
@@ -213,13 +206,16 @@ class Plan : public Command {
 
   int print_check(const policy::Plan& plan) const {
     const schedule::Report report = schedule::check(all_ranks(plan));
-    const std::string text = report.ok
-                                 ? fmt::format(
-                                       "check: {} steps of {} ranks are right: messages match, no "
-                                       "deadlock, no race, the result is the collective's\n",
-                                       report.steps, ranks_)
-                                 : fmt::format("check: WRONG: {}\n", report.finding);
-    fmt::print(json_ ? stderr : stdout, "{}{}", json_ ? "" : "\n", text);
+    const std::string text =
+        report.ok ? fmt::format(
+                        "check: {} steps of {} ranks are right: messages match, no deadlock, "
+                        "no race, the result is the collective's",
+                        report.steps, ranks_)
+                  : fmt::format("check: WRONG: {}", report.finding);
+    if (json_)
+      complain(text);
+    else
+      fmt::print("\n{}\n", text);
     return report.ok ? kDone : kProblem;
   }
 

@@ -46,10 +46,10 @@ class Version : public Command {
     else
       print_text(library, header);
     if (library == header) return kDone;
-    fmt::print(stderr,
-               "hcc: the library is {}, but hcc was built with the header of {}: another "
-               "libhcomm-core.so comes first (LD_LIBRARY_PATH?)\n",
-               library, header);
+    complain(
+        fmt::format("hcc: the library is {}, but hcc was built with the header of {}: another "
+                    "libhcomm-core.so comes first (LD_LIBRARY_PATH?)",
+                    library, header));
     return kProblem;
   }
 

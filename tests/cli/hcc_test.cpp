@@ -109,6 +109,9 @@ TEST(HccEnv, FaultsUnknownNamesAndSecrets) {
   ran = hcc({"env"}, {"HCOMM_TIMOUT=1s"});
   EXPECT_EQ(ran.code, 1);
   EXPECT_TRUE(holds(ran.err, "did you mean HCOMM_TIMEOUT?")) << ran.err;
+  ran = hcc({"env"}, {"HCOMM_DEBUG=1"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(holds(ran.err, "HCOMM_DEBUG is not in this version")) << ran.err;
   ran = hcc({"env", "--json"}, {"HCOMM_SECRET=c0ffee", "HCOMM_NAME=a\"b\x1b\n\xff"});
   EXPECT_FALSE(holds(ran.out, "c0ffee"));
   EXPECT_TRUE(cli::Json::accept(ran.out));
@@ -133,6 +136,28 @@ TEST(HccPlan, ProvesPrintsAndDraws) {
   EXPECT_TRUE(holds(check.out, "check:")) << check.out;
   EXPECT_TRUE(holds(hcc({"plan", "broadcast", "--ranks", "4", "--dump"}).out, "send"));
   EXPECT_TRUE(hcc({"plan", "broadcast", "--ranks", "4", "--dot"}).out.starts_with("digraph"));
+}
+
+// What cannot be shown together is refused, never left out.
+TEST(HccPlan, OptionsThatDoNotGoTogether) {
+  const std::vector<std::string> plan = {"plan", "allreduce", "--ranks", "4"};
+  for (const std::vector<std::string>& more : {std::vector<std::string>{"--json", "--dump"},
+                                               {"--json", "--cost"},
+                                               {"--dot", "--json"},
+                                               {"--dot", "--check"},
+                                               {"--cost", "--dot"},
+                                               {"--rank", "1"}}) {
+    std::vector<std::string> words = plan;
+    words.insert(words.end(), more.begin(), more.end());
+    const Ran ran = hcc(words);
+    EXPECT_EQ(ran.code, 2) << more.front() << " " << more.back();
+    EXPECT_EQ(ran.out, "");
+    EXPECT_TRUE(holds(ran.err, more.front())) << ran.err;
+  }
+  const Ran both = hcc({"plan", "allreduce", "--ranks", "4", "--json", "--check"});
+  EXPECT_EQ(both.code, 0);
+  EXPECT_TRUE(cli::Json::accept(both.out));
+  EXPECT_TRUE(holds(both.err, "check: ")) << both.err;
 }
 
 TEST(HccPlan, RefusesWhatCannotBe) {

@@ -68,7 +68,7 @@ TEST(Man, HcommHasEverySetting) {
 
 TEST(Man, PagesAreWellFormed) {
   if (run({"sh", "-c", "command -v groff"}).code != 0) GTEST_SKIP() << "no groff";
-  for (const char* name : {"hcc.1", "hcc-bench.1", "hcomm.7", "policy.conf.5"}) {
+  for (const char* name : {"hcc.1", "hcc-bench.1", "hcc-launch.1", "hcomm.7", "policy.conf.5"}) {
     const Ran ran =
         run({"groff", "-man", "-Tutf8", "-ww", "-z", std::string(MAN_FOLDER) + "/" + name});
     EXPECT_EQ(ran.code, 0);
