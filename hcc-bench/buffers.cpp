@@ -9,6 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/terminal.h"
+#include "hcc-bench/measure/memory.h"
 
 namespace hcomm::bench {
 
@@ -97,8 +99,9 @@ void fit_to_memory(World& world, std::vector<Sweep>& sweeps, TooLarge policy) {
          size_text(refused), room / static_cast<double>(kGiB), world.local_ranks(),
          size_text(fits));
   if (world.rank() == 0)
-    fmt::print(stderr, "hcc-bench: memory holds sizes up to {}: larger ones are left out (--fit)\n",
-               size_text(largest));
+    cli::complain(
+        fmt::format("hcc-bench: memory holds sizes up to {}: larger ones are left out (--fit)",
+                    size_text(largest)));
 }
 
 Buffers::Buffers(Capacity capacity, std::string_view memory)

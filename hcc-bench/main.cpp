@@ -48,14 +48,14 @@ int leave_to_rank_0(int code) {
   return code;
 }
 
-int outcome_code(const Options& options, const Outcome& outcome, bool base_holds) {
+int outcome_code(const Options& options, const Outcome& outcome, Gate gate) {
   if (outcome.interrupted) return signal_exit();
   if (options.self_test && outcome.wrong == 0) {
-    fmt::print(stderr,
-               "hcc-bench: self-test: the spoiled byte was not seen; the check is broken\n");
+    cli::complain("hcc-bench: self-test: the spoiled byte was not seen; the check is broken");
     return cli::kCannotRun;
   }
-  return outcome.wrong == 0 && base_holds ? cli::kDone : cli::kProblem;
+  if (outcome.wrong > 0 || gate == Gate::slower) return cli::kProblem;
+  return gate == Gate::undecided ? cli::kUndecided : cli::kDone;
 }
 
 // Rank 0's output. When it cannot be made all ranks leave, rank 0 with the reason.
@@ -81,10 +81,10 @@ int measure(const Options& options, World& world) {
   std::vector<Sweep> list = sweeps(options, world.ranks());
   fit_to_memory(world, list, options.fit ? TooLarge::leave_out : TooLarge::refuse);
   const std::unique_ptr<Output> output = open_output(options, world);
-  const auto end = [&](const Ending& ending) {
-    if (output) output->end(ending);
+  const auto give_up = [&](const std::string& reason) {
+    if (output) output->give_up(reason);
   };
-  Watchdog watchdog(options.hang_ns, world.rank(), world.ranks(), [&] { end({0, false, "hang"}); });
+  Watchdog watchdog(options.hang_ns, world.rank(), world.ranks(), [&] { give_up("hang"); });
   Outlet outlet;
   if (output) {
     outlet.row = [&](const Row& row) { output->row(row); };
@@ -95,13 +95,12 @@ int measure(const Options& options, World& world) {
   try {
     outcome = run_sweeps(session, list);
   } catch (const std::exception& error) {
-    end({outcome.wrong, false, error.what()});
+    give_up(error.what());
     throw;
   }
-  end({outcome.wrong, !outcome.interrupted, outcome.interrupted ? "interrupted" : ""});
-  watchdog.at("the end");
-  const bool base_holds = !output || output->settle_base();
-  return outcome_code(options, outcome, base_holds);
+  if (output) output->end(outcome.interrupted ? "interrupted" : "");
+  watchdog.at("the end", 0);
+  return outcome_code(options, outcome, output ? output->settle_base() : Gate::holds);
 }
 
 int run_all(const Options& options) {
@@ -131,7 +130,7 @@ int main(int argc, char** argv) {
   if (const auto code =
           cli::parse(app, argc, argv, speaks ? cli::Voice::aloud : cli::Voice::silent))
     return speaks ? *code : leave_to_rank_0(*code);
-  const int code = cli::guarded("hcc-bench", [&] {
+  return cli::guarded("hcc-bench", [&]() -> int {
     try {
       validate(options);
     } catch (const Error&) {
@@ -139,11 +138,9 @@ int main(int argc, char** argv) {
       throw;
     }
     if (!options.explain.empty()) {
-      if (speaks) fmt::print("{}", explain(options.explain));
-      return static_cast<int>(cli::kDone);
+      return !speaks || cli::show(explain(options.explain)) ? cli::kDone : cli::kCannotRun;
     }
     catch_signals();
     return run_all(options);
   });
-  return std::fflush(stdout) == 0 || code != cli::kDone ? code : cli::kCannotRun;
 }

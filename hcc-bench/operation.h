@@ -46,7 +46,6 @@ struct OperationInfo {
   Part send, recv;
   bool reduces, in_place;
   bool rooted() const { return send == Part::all_at_root || recv == Part::all_at_root; }
-  bool varied() const { return cut == Cut::uneven_blocks; }
 };
 const OperationInfo& info(Operation operation);
 std::span<const OperationInfo> operations();

@@ -125,13 +125,16 @@ void describe_how(CLI::App& app, Options& o) {
 
 void describe_output(CLI::App& app, Options& o) {
   static const std::string kGroup = "Output";
-  add_choice(app,
-             {"--format", "table|json|ndjson|csv|md", "what is written (default table)", kGroup},
-             o.format);
-  for (const std::string name : {"json", "ndjson", "csv", "md"})
-    app.add_flag_callback(
-           "--" + name, [&o, name] { o.format = name; }, "short for --format " + name)
-        ->group(kGroup);
+  std::vector<CLI::Option*> formats = {add_choice(
+      app, {"--format", "table|json|ndjson|csv|md", "what is written (default table)", kGroup},
+      o.format)};
+  for (const std::string name : {"json", "ndjson", "csv", "md"}) {
+    CLI::Option* flag = app.add_flag_callback(
+        "--" + name, [&o, name] { o.format = name; }, "short for --format " + name);
+    flag->group(kGroup);
+    for (CLI::Option* other : formats) flag->excludes(other);
+    formats.push_back(flag);
+  }
   add_value(app,
             {"-o,--output", "FILE",
              "write there, and the table to standard output; without a format its suffix decides",
@@ -139,14 +142,19 @@ void describe_output(CLI::App& app, Options& o) {
             [&o](Text text) { o.output = text; });
   add_switch(app, {"--per-iter", "", "every sample of each row", kGroup}, o.per_iter);
   add_switch(app, {"--timestamps", "", "when each row was done, in UTC", kGroup}, o.timestamps);
-  add_value(app, {"--save", "FILE", "keep the rows to compare with later", kGroup},
-            [&o](Text text) { o.save = text; });
+  add_value(
+      app,
+      {"--save", "FILE", "keep the rows to compare with later, when all is done and right", kGroup},
+      [&o](Text text) { o.save = text; });
   add_value(app, {"--compare", "FILE", "show what is slower or faster than what was saved", kGroup},
             [&o](Text text) { o.compare = text; });
-  add_value(app,
-            {"--fail-if-slower", "PERCENT",
-             "with --compare: exit 1 when a row is slower by more (and not by chance)", kGroup},
-            [&o](Text text) { o.fail_if_slower = cli::parse_percent(text); });
+  add_value(
+      app,
+      {"--fail-if-slower", "PERCENT",
+       "with --compare: exit 1 when a row is slower by more (and not by chance), 5 when no row "
+       "could be compared",
+       kGroup},
+      [&o](Text text) { o.fail_if_slower = cli::parse_percent(text); });
   add_choice(app, {"--explain", explain_topics(), "what a word of the table means", kGroup},
              o.explain);
 }
@@ -163,7 +171,10 @@ void describe(CLI::App& app, Options& options) {
        .notes = {"A time is that of the slowest rank, the median of batches of operations. Sizes, "
                  "algbw and busbw are nccl-tests': --explain size, --explain busbw."},
        .environment = "HCOMM_*: hcc env lists them. NO_COLOR.",
-       .exits = cli::kExits,
+       .exits =
+           "0 done; 1 a check failed, or a row is slower than --fail-if-slower allows; 2 usage; "
+           "3 cannot run here; 4 hang or time-out; 5 no row could be compared; 130, 143 ended "
+           "by a signal",
        .see_also = "hcc-launch(1), hcc(1), hcomm(7)"});
   describe_what(app, options);
   describe_how(app, options);

@@ -132,7 +132,12 @@ class Point {
   void refresh(uint64_t epoch) {
     // Whatever the next root is: its input is where both tasks have it, or this rank's own.
     const int root = sweep_.root == kRootRotate ? turn_ : sweep_.root;
-    prepare(task(root), pattern(epoch));
+    refill(task(root), epoch);
+  }
+
+  void refill(const Task& t, uint64_t epoch) {
+    prepare(t, pattern(epoch));
+    session_.watchdog.step();
   }
 
   void check_roots(uint64_t& epoch) {
@@ -145,11 +150,10 @@ class Point {
     }
     for (int i = 0; i < count; i++) {
       const int root = first + i;
-      prepare(task(root), pattern(++epoch));
+      refill(task(root), ++epoch);
       once(root);
       if (options_.self_test && world_.rank() == spoiled_rank(root)) spoil(task(root), sweep_.type);
       judge(task(root), epoch);
-      session_.watchdog.step();
     }
   }
 
@@ -161,18 +165,20 @@ class Point {
 
   void judge(const Task& t, uint64_t epoch) {
     const Verdict verdict = verify(t, pattern(epoch));
+    session_.watchdog.step();
     if (verdict.wrong == 0) return;
     if (wrong_ == 0)
-      fmt::print(stderr, "hcc-bench: rank {}: {} {} {}{}: {}; {} wrong\n", world_.rank(),
-                 info(sweep_.operation).name, size_text(t.layout.bytes), name(sweep_.type),
-                 sweep_.redop ? fmt::format(" {}", name(*sweep_.redop)) : "", verdict.text,
-                 verdict.wrong);
+      cli::complain(fmt::format("hcc-bench: rank {}: {} {} {}{}: {}; {} wrong", world_.rank(),
+                                info(sweep_.operation).name, size_text(t.layout.bytes),
+                                name(sweep_.type),
+                                sweep_.redop ? fmt::format(" {}", name(*sweep_.redop)) : "",
+                                verdict.text, verdict.wrong));
     wrong_ += verdict.wrong;
   }
 
   void where(std::string_view phase) {
     session_.watchdog.at(
-        fmt::format("{} {}, {}", info(sweep_.operation).name, size_text(bytes_), phase));
+        fmt::format("{} {}, {}", info(sweep_.operation).name, size_text(bytes_), phase), bytes_);
   }
 
   Row report(const Samples& samples) {
@@ -211,8 +217,9 @@ class Point {
 
 void say(const Session& session, const Row& row) {
   if (session.options.common.verbosity == 0 || session.world.rank() != 0) return;
-  fmt::print(stderr, "hcc-bench: {} {}: {} samples of {} operations, median known to {:.2f} %\n",
-             row.series.operation, size_text(row.bytes), row.n, row.batch, row.noise * 100);
+  cli::complain(
+      fmt::format("hcc-bench: {} {}: {} samples of {} operations, median known to {:.2f} %",
+                  row.series.operation, size_text(row.bytes), row.n, row.batch, row.noise * 100));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ Outcome run_startup(Session& session) {
   const Rules& rules = session.options.rules;
   const int64_t most = rules.samples > 0 ? rules.samples : kMostRounds;
   const int64_t least = std::min(most, kLeastRounds);
-  session.watchdog.at("startup");
+  session.watchdog.at("startup", 0);
   Outcome outcome;
   std::vector<double> split, first, destroy;
   const int64_t start_ns = now_ns();

@@ -6,40 +6,50 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/process.h"
 #include "base/thread.h"
 #include "cli/exit.h"
 #include "cli/terminal.h"
+#include "schedule/schedule.h"
 #include "trace/reader.h"
 
 namespace hcomm::bench {
 
 namespace {
 
-constexpr int64_t kMostPatience = 20;  // time-outs, while a rank that is late works
-
-// The letter that /proc has for the state of a process, 0: it is gone.
-char process_state(int pid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  std::string text;
-  std::getline(file, text);
-  const size_t end = text.rfind(')');  // the name may hold anything
-  return end == std::string::npos || end + 2 >= text.size() ? '\0' : text[end + 2];
-}
+constexpr int64_t kMostPatience = 20;    // time-outs, while a rank that is late works
+constexpr int64_t kSlowNsPerByte = 100;  // 10 MB/s
 
 std::string process_text(int pid) {
-  const char state = process_state(pid);
-  if (state == '\0') return "process is gone";
-  if (state == 'T' || state == 't') return "process is stopped";
-  if (state == 'Z' || state == 'X') return "process has ended";
-  if (state == 'D') return "process waits for a device";
-  return state == 'R' ? "process runs" : "process sleeps";
+  switch (read_process(pid).value_or(ProcessState{}).letter) {
+    case 0:
+      return "process is gone";
+    case 'T':
+    case 't':
+      return "process is stopped";
+    case 'Z':
+    case 'X':
+      return "process has ended";
+    case 'D':
+      return "process waits for a device";
+    case 'R':
+      return "process runs";
+    default:
+      return "process sleeps";
+  }
+}
+
+std::string operation_text(const trace::OpSnapshot& op) {
+  const auto collective = static_cast<schedule::Collective>(op.collective);
+  if (collective > schedule::Collective::point_to_point)
+    return fmt::format("operation {} (of another version)", op.sequence);
+  return fmt::format("{} {} of {} elements", schedule::name(collective), op.sequence, op.count);
 }
 
 std::string rank_text(const trace::RankSnapshot& rank) {
@@ -48,8 +58,7 @@ std::string rank_text(const trace::RankSnapshot& rank) {
   if (!rank.last.empty()) {
     const trace::OpSnapshot& last = rank.last.front();
     const bool running = last.state == trace::OpState::running;
-    text += fmt::format("{} operation {} of {} elements", running ? "in" : "after", last.sequence,
-                        last.count);
+    text += fmt::format("{} {}", running ? "in" : "after", operation_text(last));
     if (rank.waiting_peer >= 0)
       text += fmt::format(", waits for rank {} since {:.1f} s", rank.waiting_peer,
                           rank.waiting_us * 1e-6);
@@ -93,8 +102,8 @@ bool somebody_works(int ranks, uint64_t& moved) {
   if (std::exchange(moved, now_moved) != now_moved) return true;
   return std::any_of(all.ranks.begin(), all.ranks.end(), [&](const auto& rank) {
     if (!rank || !all.behind(*rank)) return false;
-    const char state = process_state(rank->pid);
-    return state == 'R' || state == 'D';
+    const auto process = read_process(rank->pid);
+    return process && (process->letter == 'R' || process->letter == 'D');
   });
 }
 
@@ -108,14 +117,18 @@ std::string ranks_text(int ranks) {
     if (!rank)
       text += fmt::format("  rank {}: did not start the library on this host\n", i);
     else
-      text += fmt::format("  {}{}\n", rank_text(*rank),
-                          all.behind(*rank) ? "  <- did not arrive" : "");
+      text +=
+          fmt::format("  {}{}\n", rank_text(*rank), all.behind(*rank) ? "  <- did not arrive" : "");
   }
   return text;
 }
 
 Watchdog::Watchdog(int64_t timeout_ns, int rank, int ranks, std::function<void()> last_words)
-    : timeout_ns_(timeout_ns), rank_(rank), ranks_(ranks), last_words_(std::move(last_words)) {
+    : timeout_ns_(timeout_ns),
+      recorded_(Config::from_env().recorder_fd >= 0),
+      rank_(rank),
+      ranks_(ranks),
+      last_words_(std::move(last_words)) {
   // Others leave rank 0, then rank 1, the time to speak for all.
   if (timeout_ns_ > 0) timeout_ns_ += std::min(rank_, 2) * int64_t{1'000'000'000};
   if (timeout_ns_ > 0) thread_ = std::thread([this] { watch(); });
@@ -130,9 +143,10 @@ Watchdog::~Watchdog() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Watchdog::at(std::string place) {
+void Watchdog::at(std::string place, size_t bytes) {
   step();
   const std::scoped_lock lock(mutex_);
+  if (!recorded_) patience_ns_ = static_cast<int64_t>(bytes) * kSlowNsPerByte;
   place_ = std::move(place);
 }
 
@@ -151,22 +165,19 @@ void Watchdog::watch() {
       late_ns = 0;
     }
     seen = steps;
-    if (end_ || now_ns() - since_ns < timeout_ns_ + late_ns) continue;
+    if (end_ || now_ns() - since_ns < timeout_ns_ + patience_ns_ + late_ns) continue;
     if (late_ns >= kMostPatience * timeout_ns_ || !somebody_works(ranks_, moved)) bite();
     late_ns += timeout_ns_ / 4;
   }
 }
 
 void Watchdog::bite() {
-  char host[64] = {};
-  gethostname(host, sizeof host - 1);
   std::string text = fmt::format(
       "hcc-bench: hang: rank {} ({}, pid {}): no progress for {:.0f} s in {}, after {} steps\n",
-      rank_, cli::printable(host), getpid(), static_cast<double>(timeout_ns_) * 1e-9, place_,
+      rank_, host_name(), getpid(), static_cast<double>(timeout_ns_ + patience_ns_) * 1e-9, place_,
       steps_.load(std::memory_order_relaxed));
   if (rank_ < 2) text += ranks_text(ranks_);
-  fmt::print(stderr, "{}", text);
-  std::fflush(stderr);
+  cli::complain_lines(text);
   last_words_();
   _exit(cli::kHang);
 }

@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/error.h"
+#include "base/launcher.h"
+#include "base/process.h"
 #include "cli/terminal.h"
+#include "hcc-bench/measure/memory.h"
 
 namespace hcomm::bench {
 
@@ -42,38 +44,6 @@ int number(std::string_view text) {
   return value;
 }
 
-std::string file_text(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// The number behind `key` in a file of "key: number kB" lines, in bytes; 0 when it is not there.
-uint64_t kilobytes(const std::string& path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(key + ":")) return std::stoull(line.substr(key.size() + 1)) * 1024;
-  return 0;
-}
-
-// What this process holds, memory that it shares counted by its share.
-double resident_mib() {
-  return static_cast<double>(kilobytes("/proc/self/smaps_rollup", "Pss")) / (1 << 20);
-}
-
-// What this process's control group (version 2) has left, UINT64_MAX: no limit.
-uint64_t group_bytes() {
-  std::string path = file_text("/proc/self/cgroup");  // "0::/user.slice/..."
-  if (!path.starts_with("0::")) return UINT64_MAX;
-  path = "/sys/fs/cgroup" + path.substr(3, path.find('\n') - 3);
-  const std::string limit = file_text(path + "/memory.max");
-  const std::string used = file_text(path + "/memory.current");
-  if (limit.empty() || used.empty() || limit.starts_with("max")) return UINT64_MAX;
-  const uint64_t most = std::stoull(limit), taken = std::stoull(used);
-  return most > taken ? most - taken : 0;
-}
-
 }  // namespace
 
 void require(hcommResult_t result, hcommComm_t comm, std::string_view what) {
@@ -83,16 +53,19 @@ void require(hcommResult_t result, hcommComm_t comm, std::string_view what) {
 }
 
 int launched_rank() {
-  for (const std::string_view name :
-       {"HCOMM_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID", "RANK"})
-    if (const std::string_view text = cli::environment_value(name); !text.empty())
-      return number(text);
-  return -1;
+  const Launcher* launcher = launcher_of(process_environment());
+  return launcher == nullptr ? -1 : number(cli::environment_value(launcher->rank));
 }
 
 int launched_size(std::string& from) {
-  for (const std::string_view name :
-       {"HCOMM_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE"})
+  // Of launchers that the library does not know: under them each process is a world of its own.
+  static constexpr std::string_view kOthers[] = {"FLUX_JOB_SIZE", "JSM_NAMESPACE_SIZE",
+                                                 "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE",
+                                                 "SLURM_STEP_NUM_TASKS"};
+  const Launcher* launcher = launcher_of(process_environment());
+  const auto names = launcher == nullptr ? std::span<const std::string_view>(kOthers)
+                                         : std::span<const std::string_view>(launcher->size);
+  for (const std::string_view name : names)
     if (const std::string_view text = cli::environment_value(name); !text.empty()) {
       from = name;
       return std::max(0, number(text));
@@ -116,8 +89,7 @@ World::World() {
          launched, from, ranks_, ranks_ == 1 ? "" : "s", launched);
 
   Member me{};
-  gethostname(me.host, sizeof me.host - 1);
-  me.pid = getpid();
+  host_name().copy(me.host, sizeof me.host - 1);
   members_.resize(static_cast<size_t>(ranks_));
   require(hcommAllGather(&me, members_.data(), sizeof me, hcommUint8, comm_, nullptr), comm_,
           "all_gather of the host names");
@@ -172,10 +144,6 @@ std::string World::hosts_text() const {
   for (const std::string& host : order)
     text += fmt::format("{}{}:{}", text.empty() ? "" : " ", host, count[host]);
   return text;
-}
-
-uint64_t available_bytes() {
-  return std::min(kilobytes("/proc/meminfo", "MemAvailable"), group_bytes());
 }
 
 }  // namespace hcomm::bench

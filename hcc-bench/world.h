@@ -28,7 +28,6 @@ class World : public Team {
  public:
   struct Member {
     char host[64];
-    int64_t pid;
   };
 
   World();  // joins; throws unavailable when the job has more processes than the world has ranks
@@ -44,7 +43,6 @@ class World : public Team {
   uint64_t sum(uint64_t value);
 
   hcommComm_t comm() const { return comm_; }
-  std::span<const Member> members() const { return members_; }
   int local_ranks() const;  // on this rank's host
   int hosts() const;
   std::string hosts_text() const;  // "n01:4 n02:4"
@@ -57,9 +55,5 @@ class World : public Team {
   std::vector<Member> members_;
   double init_seconds_ = 0, memory_mib_ = 0;
 };
-
-// Bytes that a process of this host could still take: MemAvailable, less where a control group
-// allows less.
-uint64_t available_bytes();
 
 }  // namespace hcomm::bench

@@ -26,7 +26,6 @@ class Pattern {
   Type type() const { return type_; }
   int ranks() const { return ranks_; }
   Pattern before() const { return {type_, op_, ranks_, epoch_ - 1}; }
-  bool reduces() const { return op_.has_value(); }
   double value(int rank, size_t element) const;  // of a rank's input
   double reduced(size_t element) const;          // over all ranks
   // Results may differ from `reduced` by this share: avg rounds once.

@@ -24,13 +24,12 @@ Statistics statistics(std::span<const double> samples) {
   const size_t n = order.size();
   result.least = order.front();
   result.median = n % 2 == 1 ? order[n / 2] : (order[n / 2 - 1] + order[n / 2]) / 2;
-  if (n >= 100) result.p99 = order[std::min(n - 1, n * 99 / 100)];
+  if (n >= 100) result.p99 = order[(n * 99 + 99) / 100 - 1];  // nearest rank
   double sum = 0, squares = 0;
   for (const double value : order) sum += value;
-  result.mean = sum / static_cast<double>(n);
-  for (const double value : order) squares += (value - result.mean) * (value - result.mean);
-  if (n > 1 && result.mean > 0)
-    result.cv = std::sqrt(squares / static_cast<double>(n - 1)) / result.mean;
+  const double mean = sum / static_cast<double>(n);
+  for (const double value : order) squares += (value - mean) * (value - mean);
+  if (n > 1 && mean > 0) result.cv = std::sqrt(squares / static_cast<double>(n - 1)) / mean;
   // Ranks of the interval's ends: the number of samples below the median is binomial(n, 1/2).
   const double half = 0.98 * std::sqrt(static_cast<double>(n));
   const double middle = static_cast<double>(n) / 2;

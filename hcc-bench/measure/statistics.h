@@ -13,8 +13,8 @@ namespace hcomm::bench {
 
 struct Statistics {
   size_t n = 0;
-  double least = 0, median = 0, mean = 0;
-  std::optional<double> p99;  // from 100 samples on
+  double least = 0, median = 0;
+  std::optional<double> p99;  // nearest rank; from 100 samples on
   double cv = 0;              // standard deviation / mean
   double noise = 0;           // half of the 95 % interval of the median, as a share of it
 };

@@ -2,7 +2,11 @@
 #include "hcc-bench/report/baseline.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "base/bytes.h"
@@ -32,7 +36,19 @@ std::string text_or_empty(const Json& row, const char* name) {
 
 }  // namespace
 
-void save_rows(const std::string& path, const Facts& facts, const std::vector<Row>& rows) {
+BaseFile::BaseFile(const std::string& path) {
+  std::error_code ignored;
+  path_ = std::filesystem::weakly_canonical(path, ignored).string();  // behind a link
+  if (path_.empty()) path_ = path;
+  const auto status = std::filesystem::status(path_, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    fail(Code::invalid_argument, "--save: {} is there and is no file", path);
+  part_ = fmt::format("{}.{}", path_, getpid());
+  Sink{part_};
+  unlink(part_.c_str());
+}
+
+void BaseFile::save(const Facts& facts, const std::vector<Row>& rows) const {
   Json json = cli::document("hcc-bench", 1);
   json["system"] = facts_json(facts);
   json["rows"] = Json::array();
@@ -41,8 +57,14 @@ void save_rows(const std::string& path, const Facts& facts, const std::vector<Ro
     each["times_us"] = thinned(row.times_us, kKeptSamples);
     json["rows"].push_back(std::move(each));
   }
-  Sink sink(path);
-  sink.write(cli::json_line(json) + "\n");
+  try {
+    Sink(part_).write(cli::json_line(json) + "\n");
+  } catch (const Error&) {
+    unlink(part_.c_str());
+    throw;
+  }
+  if (rename(part_.c_str(), path_.c_str()) != 0)
+    fail_system(errno, "rename {} to {}", part_, path_);
 }
 
 Baseline::Baseline(const std::string& path) {
@@ -68,13 +90,13 @@ Baseline::Baseline(const std::string& path) {
 }
 
 bool Baseline::has(const Row& row) const {
-  return rows_.contains(key(row.series, row.bytes));
+  const auto found = rows_.find(key(row.series, row.bytes));
+  return found != rows_.end() && found->second.p50_us > 0;
 }
 
 std::optional<Change> Baseline::compare(const Row& row, double limit) const {
-  const auto found = rows_.find(key(row.series, row.bytes));
-  if (found == rows_.end() || !(found->second.p50_us > 0)) return std::nullopt;
-  const Kept& base = found->second;
+  if (!has(row)) return std::nullopt;
+  const Kept& base = rows_.at(key(row.series, row.bytes));
   Change change{row, base.p50_us, row.p50_us / base.p50_us, 0};
   const bool slower = change.ratio > 1 + limit, faster = change.ratio < 1 / (1 + limit);
   if (!slower && !faster) return std::nullopt;

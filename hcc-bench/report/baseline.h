@@ -13,8 +13,17 @@
 
 namespace hcomm::bench {
 
-// Throws system.
-void save_rows(const std::string& path, const Facts& facts, const std::vector<Row>& rows);
+// The file of --save. It is made beside its place and takes it when it is whole, so that a good
+// base is never lost to a run that failed.
+class BaseFile {
+ public:
+  // Throws invalid_argument where `path` is no file, system where none can be made beside it.
+  explicit BaseFile(const std::string& path);
+  void save(const Facts& facts, const std::vector<Row>& rows) const;  // throws system
+
+ private:
+  std::string path_, part_;
+};
 
 struct Change {
   Row now;
@@ -28,7 +37,8 @@ class Baseline {
   explicit Baseline(const std::string& path);  // throws invalid_argument: unreadable, not ours
   // Nothing: as before, or not in the base.
   std::optional<Change> compare(const Row& row, double limit) const;
-  bool has(const Row& row) const;
+  bool has(const Row& row) const;  // and it can be compared
+  size_t size() const { return rows_.size(); }
 
  private:
   struct Kept {

@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
+#include "hcc-bench/measure/memory.h"
 #include "hcc-bench/measure/sampler.h"
 #include "hcc-bench/measure/statistics.h"
 #include "hcc-bench/operation.h"
@@ -167,10 +171,11 @@ TEST(Statistics, OrderStatistics) {
   values.push_back(100);
   s = statistics(values);
   ASSERT_TRUE(s.p99);
-  EXPECT_GE(*s.p99, 99);
-  EXPECT_LE(*s.p99, 100);
+  EXPECT_EQ(*s.p99, 99);  // 99 of 100 are not larger
   EXPECT_DOUBLE_EQ(s.median, 50.5);
   EXPECT_NEAR(s.noise, 0.2, 0.02);  // ranks 40 to 60 of 100
+  values.push_back(101);
+  EXPECT_EQ(statistics(values).p99, 100);  // 99 of 101 would be too few
 }
 
 TEST(Statistics, RankTest) {
@@ -196,6 +201,36 @@ TEST(Statistics, ThinnedKeepsTheEnds) {
   EXPECT_EQ(thin.front(), 0);
   EXPECT_EQ(thin.back(), 999);
   EXPECT_EQ(thinned({}, 5).size(), 0u);
+}
+
+// A limit of a group above counts as well; pages that can be dropped do not.
+TEST(Memory, TheTightestGroupCounts) {
+  char folder[] = "/tmp/hcc-bench-test-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string mount = folder;
+  const auto group = [&](const std::string& path, const char* limit, const char* used,
+                         const char* stat) {
+    std::filesystem::create_directories(mount + path);
+    std::ofstream(mount + path + "/memory.max") << limit << "\n";
+    std::ofstream(mount + path + "/memory.current") << used << "\n";
+    std::ofstream(mount + path + "/memory.stat") << stat;
+  };
+  group("/job/step/task", "max", "100", "");
+  EXPECT_EQ(group_bytes(mount, "/job/step/task"), UINT64_MAX);
+  group("/job/step", "5000", "1000", "");
+  EXPECT_EQ(group_bytes(mount, "/job/step/task"), 4000u);
+  group("/job", "3000", "1500", "anon 900\ninactive_file 500\n");
+  EXPECT_EQ(group_bytes(mount, "/job/step/task"), 2000u);
+  group("", "1000", "2000", "inactive_file 100\n");
+  EXPECT_EQ(group_bytes(mount, "/job/step/task"), 0u);
+  EXPECT_EQ(group_bytes(mount, "/"), 0u);
+  EXPECT_EQ(group_bytes(mount + "/job", "/step"), 2000u);  // as a container sees it
+  std::filesystem::remove_all(mount);
+}
+
+TEST(Memory, ThisHostHasSome) {
+  EXPECT_GT(available_bytes(), 1u << 20);
+  EXPECT_GT(resident_mib(), 0.1);
 }
 
 }  // namespace

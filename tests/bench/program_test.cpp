@@ -19,7 +19,8 @@ using cli::Json;
 using Words = std::vector<std::string>;
 
 // A variable of the job that runs this test must not reach the tool.
-const Words kClean = {"HCOMM_RANK", "HCOMM_SIZE", "WORLD_SIZE", "RANK", "PMI_RANK", "PMI_SIZE"};
+const Words kClean = {"HCOMM_RANK",   "HCOMM_SIZE",    "HCOMM_RECORDER_FD", "WORLD_SIZE", "RANK",
+                      "SLURM_PROCID", "SLURM_STEP_ID", "PMI_RANK",          "PMI_SIZE"};
 
 Ran bench(Words words, Words environment = {}) {
   words.insert(words.begin(), HCC_BENCH);
@@ -103,6 +104,9 @@ TEST(BenchAlone, Ben05UsageErrors) {
                                                {"allreduce", "--fail-if-slower", "5%"},
                                                {"allreduce", "--compare", "/nonexistent"},
                                                {"allreduce", "--self-test", "--check", "off"},
+                                               {"allreduce", "--json", "--csv"},
+                                               {"allreduce", "--format", "md", "--csv"},
+                                               {"allreduce", "--check", "--fit"},
                                                {"allreduce", "--bogus"}}) {
     const Ran ran = bench(words);
     EXPECT_EQ(ran.code, 2) << (words.empty() ? "" : words.back()) << ran.out;
@@ -110,6 +114,8 @@ TEST(BenchAlone, Ben05UsageErrors) {
     EXPECT_TRUE(ran.err.starts_with("hcc-bench: ")) << ran.err;
   }
   EXPECT_TRUE(holds(bench({"allreduce", "--chek", "all"}).err, "did you mean --check?"));
+  EXPECT_TRUE(
+      holds(bench({"allreduce", "--check", "--fit"}).err, "--check needs a value: first|all|off"));
 }
 
 TEST(BenchAlone, Ben05DefinedOutput) {
@@ -184,6 +190,58 @@ TEST(BenchAlone, SaveAndCompare) {
   EXPECT_EQ(bench({"barrier", "--iters", "20", "--compare", base.path}).code, 0);
 }
 
+TEST(BenchAlone, AGateThatComparedNothingIsUndecided) {
+  Scratch base;
+  ASSERT_EQ(bench(with({"allreduce", "--sizes", "8", "--save", base.path}, kQuick)).code, 0);
+  const Words gate = {"allreduce", "--compare", base.path, "--fail-if-slower", "5%", "--sizes"};
+  EXPECT_EQ(bench(with(with(gate, {"16"}), kQuick)).code, 5);
+  const Ran other = bench(with(with(gate, {"16", "--dtype", "int8"}), kQuick));
+  EXPECT_EQ(other.code, 5);
+  EXPECT_TRUE(holds(other.err, "0 of 0 rows")) << other.err;
+  EXPECT_TRUE(holds(other.err, "1 of it not run")) << other.err;
+  EXPECT_EQ(bench(with({"allreduce", "--compare", base.path, "--sizes", "16"}, kQuick)).code, 0);
+}
+
+TEST(BenchAlone, AWrongRunLeavesTheBaseAlone) {
+  Scratch base;
+  std::ofstream(base.path) << "good";
+  const Ran ran =
+      bench(with({"allreduce", "--sizes", "1000", "--self-test", "--save", base.path}, kQuick));
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_EQ(base.text(), "good");
+  EXPECT_EQ(bench(with({"allreduce", "--save", "/nonexistent/base"}, kQuick)).code, 3);
+}
+
+// srun starts torchrun: the job is torchrun's, and so is its size.
+TEST(BenchAlone, TheLaunchersCountAsInTheLibrary) {
+  const Ran ran = bench(with({"allreduce", "--sizes", "8", "--csv"}, kQuick),
+                        {"SLURM_STEP_ID=0", "SLURM_PROCID=1", "SLURM_STEP_NUM_TASKS=2", "RANK=0",
+                         "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(holds(ran.out, "\nallreduce,")) << ran.out;
+}
+
+// Without hcc-launch's recorder only time tells a large operation from a hang.
+TEST(BenchAlone, PatienceGrowsWithBytes) {
+  const Words slow = {"allreduce", "--check",  "off", "--iters", "1",       "--batch",
+                      "1",         "--warmup", "0",   "--delay", "0:300ms", "--hang-timeout",
+                      "100ms",     "--sizes"};
+  EXPECT_EQ(bench(with(slow, {"8"})).code, 4);
+  const Ran large = bench(with(slow, {"64M"}));
+  EXPECT_EQ(large.code, 0) << large.err;
+}
+
+TEST(BenchAlone, StreamsThatTakeNothing) {
+  const auto in_shell = [](const std::string& script) { return shell(script, {HCC_BENCH}); };
+  const Ran hang =
+      in_shell("exec 2>&-; \"$1\" allreduce --sizes 8 --delay 0:1000s --hang-timeout 100ms --json");
+  EXPECT_EQ(hang.code, 4);
+  EXPECT_EQ(Json::parse(hang.out)["end"]["reason"], "hang") << hang.out;
+  EXPECT_EQ(in_shell("exec 2>&-; \"$1\" alreduce").code, 2);
+  EXPECT_EQ(in_shell("\"$1\" --help >/dev/full").code, 3);
+  EXPECT_EQ(in_shell("\"$1\" allreduce --sizes 8 --iters 1 >/dev/full").code, 3);
+}
+
 TEST(BenchRanks, OneCorruptByteIsExit1) {
   for (const char* operation : {"allreduce", "alltoallv", "gather", "pingpong"}) {
     const Ran ran = run(ranks(3, with({operation, "--sizes", "1000", "--self-test"}, kQuick)));
@@ -196,7 +254,8 @@ TEST(BenchRanks, OneCorruptByteIsExit1) {
 // BEN-07: every collective, sizes that divide by nothing, odd numbers of ranks (under
 // AddressSanitizer where the tree is built so).
 class BenchRanksN : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, BenchRanksN, testing::Values(3, 5, 6));
+INSTANTIATE_TEST_SUITE_P(Ranks, BenchRanksN, testing::Values(3, 5, 6),
+                         testing::PrintToStringParamName());
 
 TEST_P(BenchRanksN, Ben07EveryOperation) {
   const Ran ran =
@@ -248,6 +307,14 @@ TEST(BenchRanks, AHangIsToldAndIsExit4) {
   EXPECT_TRUE(holds(ran.err, "rank 1")) << ran.err;
   EXPECT_EQ(Json::parse(ran.out)["end"]["reason"], "hang") << ran.out;
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take more
+TEST(BenchRanks, ACommunicatorOfEightTakesUnder16MiBARank) {
+  const Ran ran = run(ranks(8, with({"allreduce", "--sizes", "8", "--json"}, kQuick)));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_LT(Json::parse(ran.out)["system"]["memory_mib_per_rank"].get<double>(), 16);
+}
+#endif
 
 TEST(BenchRanks, EveryTypeAndOperator) {
   const Ran ran =

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "hcc-bench/report/baseline.h"
+#include "hcc-bench/report/output.h"
 #include "hcc-bench/report/writer.h"
 
 namespace hcomm::bench {
@@ -108,7 +115,6 @@ TEST(Writers, TablesHaveNoEscapes) {
 }
 
 TEST(Writers, AFullDiskIsToldNotIgnored) {
-  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full";
   Sink sink("/dev/full");
   EXPECT_THROW(sink.write("x"), Error);
   EXPECT_THROW(Sink("/nonexistent/x"), Error);
@@ -129,7 +135,7 @@ TEST(Regimes, NeverOneAverage) {
 // The gate against a synthetic base.
 TEST(Baseline, FindsWhatIsSlower) {
   Scratch scratch;
-  save_rows(scratch.path, Facts{}, {sample_row(1024, 10), sample_row(2048, 20)});
+  BaseFile(scratch.path).save(Facts{}, {sample_row(1024, 10), sample_row(2048, 20)});
   const Baseline base(scratch.path);
   EXPECT_FALSE(base.compare(sample_row(1024, 10.2), 0.05));
   const auto slower = base.compare(sample_row(1024, 11), 0.05);
@@ -139,6 +145,8 @@ TEST(Baseline, FindsWhatIsSlower) {
   const auto faster = base.compare(sample_row(2048, 10), 0.05);
   ASSERT_TRUE(faster);
   EXPECT_LT(faster->ratio, 1);
+  EXPECT_EQ(base.size(), 2u);
+  EXPECT_TRUE(base.has(sample_row(2048)));
   EXPECT_FALSE(base.has(sample_row(4096)));
   EXPECT_NE(changes_text({*slower}).find("+10.0 %"), std::string::npos);
   EXPECT_EQ(changes_text({}), "");
@@ -148,7 +156,7 @@ TEST(Baseline, ChanceIsNoRegression) {
   Scratch scratch;
   Row noisy = sample_row();
   noisy.times_us = {5, 20, 9, 14, 10};
-  save_rows(scratch.path, Facts{}, {noisy});
+  BaseFile(scratch.path).save(Facts{}, {noisy});
   Row now = sample_row(1024, 10.8);
   now.times_us = {6, 19, 11, 10.8, 13};
   EXPECT_FALSE(Baseline(scratch.path).compare(now, 0.05));
@@ -161,6 +169,93 @@ TEST(Baseline, RefusesWhatItDidNotWrite) {
     EXPECT_THROW(Baseline{scratch.path}, Error) << text;
   }
   EXPECT_THROW(Baseline{"/nonexistent/base.json"}, Error);
+}
+
+TEST(Baseline, WhereNothingCanBeSavedIsToldAtOnce) {
+  EXPECT_THROW(BaseFile("/nonexistent/base.json"), Error);
+  EXPECT_THROW(BaseFile("/tmp"), Error);
+  EXPECT_THROW(BaseFile("/dev/null"), Error);
+}
+
+// The output of a run of one row, into a file.
+struct OneRun {
+  OneRun() {
+    options.output = scratch.path;
+    options.format = "json";
+    options.common.quiet = true;
+  }
+  Gate gate(const std::vector<Row>& rows, const std::string& reason = "") {
+    Output output(options, Facts{});
+    for (const Row& row : rows) output.row(row);
+    output.end(reason);
+    return output.settle_base();
+  }
+  Scratch scratch;
+  Options options;
+};
+
+TEST(Output, TheGateIsUndecidedWhenNothingWasCompared) {
+  Scratch base;
+  BaseFile(base.path).save(Facts{}, {sample_row(1024, 10), sample_row(2048, 20)});
+  OneRun run;
+  run.options.compare = base.path;
+  EXPECT_EQ(run.gate({sample_row(4096)}), Gate::holds);  // only shown
+  run.options.fail_if_slower = 0.05;
+  EXPECT_EQ(run.gate({sample_row(4096)}), Gate::undecided);
+  EXPECT_EQ(run.gate({}), Gate::undecided);
+  EXPECT_EQ(run.gate({sample_row(1024, 10), sample_row(4096)}), Gate::holds);
+  EXPECT_EQ(run.gate({sample_row(1024, 20)}), Gate::slower);
+}
+
+TEST(Output, OnlyACompleteAndRightRunIsSaved) {
+  Scratch base;
+  BaseFile(base.path).save(Facts{}, {sample_row()});
+  const std::string before = base.text();
+  OneRun run;
+  run.options.save = base.path;
+  run.gate({sample_row(2048)}, "interrupted");
+  EXPECT_EQ(base.text(), before);
+  Row wrong = sample_row(2048);
+  wrong.checked = Checked::wrong;
+  wrong.wrong = 3;
+  run.gate({wrong});
+  EXPECT_EQ(base.text(), before);
+  run.gate({sample_row(2048)});
+  EXPECT_TRUE(Baseline(base.path).has(sample_row(2048)));
+  EXPECT_FALSE(std::filesystem::exists(fmt::format("{}.{}", base.path, getpid())));
+}
+
+TEST(Output, WrongRowsAreInTheSummaryHoweverItEnds) {
+  OneRun run;
+  Row wrong = sample_row();
+  wrong.wrong = 3;
+  {
+    Output output(run.options, Facts{});
+    output.row(wrong);
+    output.row(wrong);
+    output.give_up("hang");
+    output.end("");  // too late
+  }
+  const Json json = Json::parse(run.scratch.text());
+  EXPECT_EQ(json["end"]["wrong_elements"], 6);
+  EXPECT_EQ(json["end"]["reason"], "hang");
+  EXPECT_EQ(json["end"]["complete"], false);
+}
+
+// A reader that has gone, or a full disk, at the worst moment.
+TEST(Output, GivingUpThrowsNothing) {
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, nullptr);
+  OneRun run;
+  unlink(run.scratch.path.c_str());
+  ASSERT_EQ(mkfifo(run.scratch.path.c_str(), 0600), 0);
+  UniqueFd reader(open(run.scratch.path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  Output output(run.options, Facts{});
+  Output other(run.options, Facts{});
+  reader.reset();
+  EXPECT_THROW(output.end(""), Error);
+  other.give_up("hang");
 }
 
 }  // namespace
