@@ -86,7 +86,7 @@ TEST(Quickstart, InstallsBuildsAndRunsBothJobs) {
   EXPECT_EQ(machine.count("apt-get  update"), 1U) << machine.log();
   EXPECT_EQ(machine.count("apt-get  install"), 1U) << machine.log();
   EXPECT_EQ(machine.count("hcc-launch shm -n 8"), 1U) << machine.log();
-  EXPECT_EQ(machine.count("--sizes 1K:1G"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("--sizes 1K:1G"), 2U) << machine.log();
   EXPECT_EQ(machine.count("hcc-launch tcp -n 8"), 1U) << machine.log();
 
   const Ran again = machine.run("quickstart.sh --ranks 2 --sizes 1K:2K");
