@@ -11,18 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "collective/world.h"
+#include "api/expect.h"
 
 namespace hcomm::test {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-bool says(const char* text, const char* part) { return std::strstr(text, part) != nullptr; }
 
 TEST(Api, VersionAndTexts) {
   int version = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every collective over every transport, and over both between two hosts, as the policy would run it: rank counts, lengths, types,
-// operators, in place and not, V forms. In a release build the whole of types x operators; under
-// sanitizers every type and every operator at least once with each rank count.
+// Every collective over shm, tcp, and both between two hosts, as the policy would run it: rank
+// counts, lengths, types, operators, in place and not, V forms. In a release build the whole of
+// types x operators; under sanitizers every type and every operator at least once with each rank
+// count.
 #include <cstdio>
 
 #include "collective/exercise.h"

@@ -67,13 +67,13 @@ TEST(SharedMemory, SHM_03_NoFolderIsNeeded) {
 }
 
 // One rank, or all, die in the middle: survivors get an error, nothing is left, the next job
-// starts.
+// starts. 3 times each, or HCOMM_TEST_ROUNDS.
 TEST(SharedMemory, SHM_05_KillsLeaveNothing) {
   const unsigned seed = 20261130;
   std::printf("seed %u\n", seed);
   std::mt19937 random(seed);
   const size_t before = entries("/dev/shm");
-  for (int round = 0; round < 6; round++) {
+  for (int round = 0; round < 2 * rounds(3); round++) {
     Job job;
     job.start(3, [](const Process& self) {
       hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
@@ -91,7 +91,7 @@ TEST(SharedMemory, SHM_05_KillsLeaveNothing) {
     const bool all = round % 2 == 1;
     for (int rank = 0; rank < 3; rank++)
       if (all || rank == 1) kill(job.pid(rank), SIGKILL);
-    EXPECT_EQ(job.wait(), all ? Codes(3, 137) : (Codes{7, 137, 7}));
+    ASSERT_EQ(job.wait(), all ? Codes(3, 137) : (Codes{7, 137, 7})) << "round " << round;
   }
   EXPECT_EQ(entries("/dev/shm"), before);
 }
@@ -102,6 +102,11 @@ TEST(SharedMemory, SHM_09_SeparateMountNamespacesWorkTogether) {
     self.expect(private_dev_shm("size=1m"), "a /dev/shm of its own each");
     hcommComm_t comm = self.join();
     self.sum(comm, 100000);
+    // The memory has no name, so that it is shared all the same; whatever is taken is said.
+    char text[128];
+    self.check(hcommCommExplain(comm, "all_reduce", 100000, hcommFloat32, text, sizeof text),
+               "plan");
+    self.expect(std::string(text).ends_with(" shm"), text);
     self.check(hcommCommDestroy(comm), "destroy");
   }), (Codes{0, 0}));
 }
@@ -171,17 +176,49 @@ TEST(Pull, CMA_03_OneUnreadableProcess) {
   }
 }
 
+// auto falls back without a word; on is one error or works, never a signal.
 TEST(SharedMemory, SHM_07_HugePagesThatAreNotThere) {
-  EXPECT_EQ(run_processes(2, [](const Process& self) {
-    setenv("HCOMM_HUGEPAGES", "auto", 1);
-    hcommComm_t comm = self.join();
-    self.sum(comm, 1 << 20);
-    void* memory = nullptr;
-    self.check(hcommMemAlloc(&memory, 8 << 20, nullptr), "memory");
-    std::memset(memory, 1, 8 << 20);
-    self.check(hcommMemFree(memory), "free");
+  for (const char* pages : {"auto", "off"}) {
+    char path[] = "/tmp/hcomm-test-XXXXXX";
+    const int said = mkstemp(path);
+    EXPECT_EQ(run_processes(2, [&](const Process& self) {
+      dup2(said, STDERR_FILENO);
+      setenv("HCOMM_HUGEPAGES", pages, 1);
+      hcommComm_t comm = self.join();
+      self.sum(comm, 1 << 20);
+      void* memory = nullptr;
+      self.check(hcommMemAlloc(&memory, 8 << 20, nullptr), "memory");
+      std::memset(memory, 1, 8 << 20);
+      self.check(hcommMemFree(memory), "free");
+      self.check(hcommCommDestroy(comm), "destroy");
+    }), (Codes{0, 0}));
+    EXPECT_EQ(lseek(said, 0, SEEK_END), 0) << "something was said with " << pages;
+    close(said);
+    unlink(path);
+  }
+}
+
+TEST(SharedMemory, SHM_07_HugePagesThatAreAskedFor) {
+  Job job;
+  job.start(2, [](const Process& self) {
+    setenv("HCOMM_HUGEPAGES", "on", 1);
+    hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
+    config.transports = "shm";
+    hcommComm_t comm = nullptr;
+    const hcommResult_t result =
+        hcommCommInitRankConfig(&comm, 2, self.id(), self.rank(), &config);
+    const std::string text = hcommGetLastError(nullptr);
+    self.shared().flags[0].fetch_add(result == hcommSuccess);
+    self.shared().flags[1].fetch_add(text.find("HCOMM_HUGEPAGES=auto") != std::string::npos);
+    if (result == hcommSuccess) self.sum(comm, 1 << 20);
+    self.shared().arrived.fetch_add(1);
+    while (self.shared().arrived.load() < 2) sched_yield();  // nobody is missed before
     self.check(hcommCommDestroy(comm), "destroy");
-  }), (Codes{0, 0}));
+  });
+  EXPECT_EQ(job.wait(), (Codes{0, 0}));
+  const int made = job.shared().flags[0].load();
+  EXPECT_TRUE(made == 2 || (made == 0 && job.shared().flags[1].load() > 0))
+      << made << " ranks came up";
 }
 
 }  // namespace

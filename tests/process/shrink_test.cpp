@@ -56,7 +56,8 @@ TEST(Shrink, WhoWasExcludedOnceMayComeAgain) {
     for (const int outside : {2, 1, 0, 2, 2}) {
       hcommComm_t left = nullptr;
       if (self.rank() == outside) continue;
-      self.check(hcommCommShrink(comm, &outside, 1, &left, nullptr, HCOMM_SHRINK_DEFAULT), "shrink");
+      self.check(hcommCommShrink(comm, &outside, 1, &left, nullptr, HCOMM_SHRINK_DEFAULT),
+                 "shrink");
       self.expect(sum_over(self, left) == 6 - (outside + 1), "the sum of those who stay");
       self.check(hcommCommDestroy(left), "destroy");
     }
