@@ -63,6 +63,8 @@ TEST_P(Abort, ABT_01_ReturnsWhateverPeersDo) {
     config.transports = each.transport;
     hcommComm_t comm = self.join(&config);
     self.sum(comm);
+    self.shared().flags[0].fetch_add(1);
+    while (self.shared().flags[0].load() < 3) sched_yield();  // all have that sum
     if (self.rank() == each.victim) {
       raise(each.dies ? SIGKILL : SIGSTOP);
       _exit(0);  // continued by the test
@@ -78,6 +80,8 @@ TEST_P(Abort, ABT_01_ReturnsWhateverPeersDo) {
     _exit(0);
   });
   while (job.shared().arrived.load() < 2 && !job.ended(each.victim == 2 ? 0 : 2)) sched_yield();
+  siginfo_t info{};
+  waitid(P_PID, static_cast<id_t>(job.pid(each.victim)), &info, WSTOPPED | WEXITED | WNOWAIT);
   if (!each.dies) kill(job.pid(each.victim), SIGCONT);
   Codes wanted(3, 0);
   if (each.dies) wanted[static_cast<size_t>(each.victim)] = 128 + SIGKILL;
