@@ -20,7 +20,7 @@ namespace hcomm::launch {
 namespace {
 
 void complain(std::string_view text) {
-  fmt::print(stderr, "hcc-launch: {}\n", cli::printable(text));
+  cli::complain(fmt::format("hcc-launch: {}", text));
 }
 
 // 0, 1 and 2 are open from here on, so that no descriptor of ours takes their place.
@@ -34,9 +34,8 @@ void open_standard_streams() {
   }
 }
 
-int print_text(const std::string& text) {
-  fmt::print("{}", text);
-  return std::fflush(stdout) == 0 ? 0 : kExitLauncher;
+int print_text(std::string_view text) {
+  return cli::show(text) ? 0 : kExitLauncher;
 }
 
 int run_job(char* process_name, const Options& options, const Job& job) {
@@ -70,8 +69,11 @@ int run(std::span<char*> arguments) {
   } catch (const Error& error) {
     complain(error.text());
     if (error.code() != Code::invalid_argument) return kExitLauncher;
-    fmt::print(stderr, "Try 'hcc-launch --help'.\n");
+    cli::complain("Try 'hcc-launch --help'.");
     return cli::kUsage;
+  } catch (const std::exception& error) {
+    complain(error.what());
+    return kExitLauncher;
   }
 }
 

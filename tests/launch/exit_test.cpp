@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ends of a job: whose code counts, who is ended, and that nothing is left.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -75,6 +76,21 @@ TEST(LaunchExit, UsageErrorsAre2) {
     EXPECT_EQ(result.code, 2) << testing::PrintToString(words);
     EXPECT_NE(result.err.find("hcc-launch: "), std::string::npos);
   }
+}
+
+// A full disk or a reader that is gone takes the words, not the exit code.
+TEST(LaunchExit, CodesDoNotDependOnWhoReadsTheMessages) {
+  const UniqueFd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(full);
+  const auto code = [&](std::vector<std::string> words, bool out) {
+    Launch run(std::move(words));
+    return (out ? run.output(full.get()) : run.errors(full.get())).finish().code;
+  };
+  EXPECT_EQ(code({"--bogus"}, false), 2);
+  EXPECT_EQ(code({"no-such-program-here"}, false), 127);
+  EXPECT_EQ(code({"--unset", "NO_SUCH_NAME", "true"}, false), 0);
+  EXPECT_EQ(code({"--help"}, true), 125);
+  EXPECT_EQ(code({"--dry-run", "-n", "500", "true"}, true), 125);
 }
 
 TEST(LaunchExit, EXI_01_KillOfLauncherLeavesNoRank) {

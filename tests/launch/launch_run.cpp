@@ -107,6 +107,14 @@ Launch& Launch::output(int fd) {
   output_ = fd;
   return *this;
 }
+Launch& Launch::errors(int fd) {
+  errors_ = fd;
+  return *this;
+}
+Launch& Launch::own_group() {
+  own_group_ = true;
+  return *this;
+}
 Launch& Launch::prefix(std::vector<std::string> words) {
   prefix_ = std::move(words);
   return *this;
@@ -141,7 +149,10 @@ void Launch::start() {
     out_ = pipe_into(1, actions, writing_out);
   else
     posix_spawn_file_actions_adddup2(&actions, output_, 1);
-  err_ = pipe_into(2, actions, writing_err);
+  if (errors_ == -2)
+    err_ = pipe_into(2, actions, writing_err);
+  else
+    posix_spawn_file_actions_adddup2(&actions, errors_, 2);
 
   std::vector<std::string> words = prefix_;
   words.push_back(HCC_LAUNCH);

@@ -36,6 +36,7 @@ class Launch {
   Launch& unset(std::string name);
   Launch& input(int fd);                           // its standard input; -1: closed. Else /dev/null
   Launch& output(int fd);                          // its standard output; else it is captured
+  Launch& errors(int fd);                          // its standard error, likewise
   Launch& prefix(std::vector<std::string> words);  // e.g. {"taskset", "-c", "1"}
 
   void start();
@@ -55,7 +56,7 @@ class Launch {
 
   std::vector<std::string> arguments_, prefix_, set_, unset_;
   std::string token_;
-  int input_ = -2, output_ = -2;
+  int input_ = -2, output_ = -2, errors_ = -2;
   pid_t pid_ = -1;
   UniqueFd out_, err_;
   Result result_;
