@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/clock.h"
@@ -37,6 +38,14 @@ std::unique_ptr<OutputFiles> make_files(const Options& options, const Job& job) 
       options.timestamp ? OutputFiles::Time::stamped : OutputFiles::Time::plain);
 }
 
+std::ofstream open_report(const std::string& path) {
+  std::ofstream file;
+  if (path.empty()) return file;
+  file.open(path);
+  if (!file) fail_system(errno, "--report {}: open it", path);
+  return file;
+}
+
 }  // namespace
 
 Front::Front(const Options& options, const Job& job, const Guard& guard)
@@ -49,18 +58,9 @@ Front::Front(const Options& options, const Job& job, const Guard& guard)
       verdict_(job.size()),
       start_ns_(now_ns()),
       start_wall_ns_(wall_ns()),
+      report_(open_report(options.report)),
       tails_(job.size()),
       tail_open_(job.size()) {}
-
-template <typename... Args>
-void Front::say(fmt::format_string<Args...> format, Args&&... args) {
-  printer_.note(fmt::format("hcc-launch: {}\n", fmt::format(format, std::forward<Args>(args)...)));
-}
-
-template <typename... Args>
-void Front::tell(int verbosity, fmt::format_string<Args...> format, Args&&... args) {
-  if (options_.common.verbosity >= verbosity) say(format, std::forward<Args>(args)...);
-}
 
 int Front::run() {
   watch_signals();
@@ -72,10 +72,14 @@ int Front::run() {
   }
   input_.reset();
   for (Loop::TimerId* timer : {&timeout_, &grace_, &init_check_, &leftovers_}) loop_.cancel(*timer);
-  write_report();
+  if (states_.empty()) remember_states();
+  printer_.end_lines();
+  printer_.note(options_.common.quiet
+                    ? failure_line(record())
+                    : failure_box(record(), cli::Painter(2, options_.common.color)));
   finish_output();
-  const int code = verdict_.exit_code();
-  return code == 0 && output_lost_ ? kExitLauncher : code;
+  write_report();
+  return exit_code();
 }
 
 void Front::start() {
@@ -83,15 +87,9 @@ void Front::start() {
   try {
     agent_.start();
   } catch (const StartFailure& failure) {
-    say("{}", failure.text);
-    end_job(Cause::start_failed, failure.exit_code);
-    kill_job();
-    return;
+    return fail_start(Cause::start_failed, failure.exit_code, failure.text);
   } catch (const Error& error) {
-    say("{}", error.text());
-    end_job(Cause::launcher_failed, 0);
-    kill_job();
-    return;
+    return fail_start(Cause::launcher_failed, 0, error.text());
   }
   if (options_.show_bindings) show_bindings();
   for (uint32_t rank = 0; rank < job_.size(); rank++)
@@ -100,6 +98,13 @@ void Front::start() {
     input_ = std::make_unique<InputPump>(loop_, 0, agent_.take_inputs());
   if (options_.timeout_ms > 0)
     timeout_ = loop_.after_ms(options_.timeout_ms, [this] { end_job(Cause::timeout, 0); });
+}
+
+void Front::fail_start(Cause cause, int code, const std::string& text) {
+  start_error_ = text;
+  say("{}", text);
+  end_job(cause, code);
+  kill_job();
 }
 
 void Front::show_bindings() {
@@ -174,6 +179,7 @@ void Front::check_init() {
 
 void Front::end_job(Cause cause, int detail) {
   if (!verdict_.job_ends(cause, detail)) return;
+  remember_states();
   if (cause == Cause::timeout)
     say("the time limit of {} is reached: {} ranks are told to end",
         seconds_text(options_.timeout_ms), agent_.living());
@@ -182,6 +188,13 @@ void Front::end_job(Cause cause, int detail) {
   agent_.signal_tree(SIGTERM);
   agent_.signal_tree(SIGCONT);  // one that is stopped could not hear it
   begin_grace();
+}
+
+// Before a rank can act on what it is told.
+void Front::remember_states() {
+  states_.clear();
+  for (uint32_t rank = 0; rank < job_.size(); rank++)
+    states_.push_back(trace::read_rank(agent_.area(rank), 1));
 }
 
 void Front::begin_grace() {

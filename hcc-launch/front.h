@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,7 @@
 #include "hcc-launch/output/printer.h"
 #include "hcc-launch/output/report.h"
 #include "hcc-launch/verdict.h"
+#include "trace/reader.h"
 
 namespace hcomm::launch {
 
@@ -40,14 +43,18 @@ class Front final : AgentEvents {
   void read_signals();
   void on_signal(int signo, Agent::Reach reach);
   void on_stop_signal(int signo, Agent::Reach reach);
+  void fail_start(Cause cause, int code, const std::string& text);
   void end_job(Cause cause, int detail);
+  void remember_states();
   void begin_grace();
   void kill_job();
   void check_init();
   void serve_output();
   void end_leftovers();
   void finish_output();
+  JobRecord record();
   void write_report();
+  int exit_code() const;
   template <typename... Args>
   void say(fmt::format_string<Args...> format, Args&&... args);
   template <typename... Args>
@@ -64,11 +71,13 @@ class Front final : AgentEvents {
   Verdict verdict_;
   UniqueFd signals_;
   int64_t start_ns_, start_wall_ns_;
+  std::ofstream report_;
 
+  std::vector<std::optional<trace::RankSnapshot>> states_;  // when the job was told to end
   std::vector<std::deque<std::string>> tails_;
   std::vector<bool> tail_open_;
   bool output_gone_[2] = {};
-  bool output_lost_ = false;  // some could not be written
+  std::string start_error_, output_error_;  // "": none
 
   Loop::TimerId timeout_ = 0, grace_ = 0, init_check_ = 0, leftovers_ = 0;
   int64_t last_stop_ns_[65] = {};  // by signal
@@ -76,5 +85,15 @@ class Front final : AgentEvents {
   int init_checks_ = 0;  // in a row that found the job stuck in init
   bool abandon_output_ = false;
 };
+
+template <typename... Args>
+void Front::say(fmt::format_string<Args...> format, Args&&... args) {
+  printer_.note(fmt::format("hcc-launch: {}\n", fmt::format(format, std::forward<Args>(args)...)));
+}
+
+template <typename... Args>
+void Front::tell(int verbosity, fmt::format_string<Args...> format, Args&&... args) {
+  if (options_.common.verbosity >= verbosity) say(format, std::forward<Args>(args)...);
+}
 
 }  // namespace hcomm::launch

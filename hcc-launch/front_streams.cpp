@@ -63,7 +63,7 @@ void Front::on_stop_signal(int signo, Agent::Reach reach) {
     abandon_output_ = true;
     for (const Stream stream : kStreams) agent_.close_output(stream);
   }
-  verdict_.job_ends(Cause::user_signal, signo);
+  if (verdict_.job_ends(Cause::user_signal, signo)) remember_states();
   agent_.signal_ranks(signo, reach);
   agent_.signal_ranks(SIGCONT, Agent::Reach::every);
   if (interrupts_ >= 2)
@@ -78,8 +78,8 @@ void Front::serve_output() {
   if (files_) {
     files_->flush();
     if (const std::string error = files_->take_error(); !error.empty()) {
-      output_lost_ = true;
-      printer_.note(fmt::format("hcc-launch: {}", error));
+      if (output_error_.empty()) output_error_ = error;
+      say("{}", error);
     }
   }
   for (const Stream stream : kStreams) {
@@ -87,34 +87,37 @@ void Front::serve_output() {
     bool& gone = output_gone_[static_cast<size_t>(stream)];
     if (sink.error() != 0 && !gone) {
       gone = true;
-      output_lost_ = output_lost_ || sink.error() != EPIPE;
-      if (stream == Stream::out && sink.error() != EPIPE)
-        printer_.note(
-            fmt::format("hcc-launch: write standard output: {}\n", strerror(sink.error())));
+      const std::string error =
+          fmt::format("write standard {}: {}", stream == Stream::out ? "output" : "error",
+                      strerror(sink.error()));
+      if (sink.error() != EPIPE && output_error_.empty()) output_error_ = error;
+      if (sink.error() != EPIPE && stream == Stream::out) say("{}", error);
       if (!files_) agent_.close_output(stream);
     }
     if (sink.drained()) agent_.resume(stream);
   }
 }
 
-void Front::write_report() {
+int Front::exit_code() const {
+  const int code = verdict_.exit_code();
+  return code == 0 && !output_error_.empty() ? kExitLauncher : code;
+}
+
+JobRecord Front::record() {
   std::vector<pid_t> pids;
   for (uint32_t rank = 0; rank < job_.size(); rank++) pids.push_back(agent_.pid(rank));
-  const JobRecord record{
-      options_,        job_,   verdict_,  [this](uint32_t rank) { return agent_.area(rank); },
-      std::move(pids), tails_, start_ns_, start_wall_ns_};
-  printer_.end_lines();
-  printer_.note(options_.common.quiet
-                    ? failure_line(record)
-                    : failure_box(record, cli::Painter(2, options_.common.color)));
+  return {options_, job_,   verdict_,        exit_code(), start_error_,  output_error_,
+          states_,  tails_, std::move(pids), start_ns_,   start_wall_ns_};
+}
+
+// The last of all, since it tells whether the output could be written.
+void Front::write_report() {
   if (options_.report.empty()) return;
-  std::ofstream file(options_.report);
-  file << json_report(record) << std::flush;
-  if (!file) {
-    output_lost_ = true;
-    printer_.note(
-        fmt::format("hcc-launch: write --report {}: {}\n", options_.report, strerror(errno)));
-  }
+  report_ << json_report(record()) << std::flush;
+  if (report_) return;
+  output_error_ = fmt::format("write --report {}: {}", options_.report, strerror(errno));
+  say("{}", output_error_);
+  printer_.flush();
 }
 
 // Whoever reads our output may take his time; ^C or a broken pipe ends the wait.

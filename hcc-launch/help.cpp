@@ -93,10 +93,12 @@ in place of .out. Files have no labels. With --tee the output is shown as well.)
      R"(When a rank failed, a box on standard error tells which one was first, its host and
 process, the signal by name, where its core file is, the last 20 lines that it wrote to
 standard error, its last HCOMM operation and the rank that it waits for; then which ranks
-failed by themselves and which were ended by hcc-launch. With --quiet it is one line.
+failed by themselves and which were ended by hcc-launch. When the job was ended by a
+signal (^C) or by a time limit, it tells for each rank what it was at: its last operation,
+and the rank that it waits for. With --quiet it is one line.
 
 --report FILE writes the same as JSON (schema hcomm.launch.report), also for a job that
-ended well.)"},
+ended well. The file is opened before the job starts and written when all else is done.)"},
     {"stdin", "Standard input",
      R"(One rank, 0 unless --stdin names another, has the standard input of hcc-launch itself: a
 file, a pipe or the terminal. So it is read only if that rank reads it, and exactly as

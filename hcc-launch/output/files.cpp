@@ -106,8 +106,8 @@ void OutputFiles::flush(File& file) {
     if (bytes >= 0) {
       written += static_cast<size_t>(bytes);
     } else if (errno != EINTR) {
-      error_ += fmt::format("write {}: {}; the rest of this output is lost\n", file.path,
-                            strerror(errno));
+      error_ += fmt::format("{}write {}: {}; the rest of this output is lost",
+                            error_.empty() ? "" : "; ", file.path, strerror(errno));
       file.fd.reset();
     }
   }

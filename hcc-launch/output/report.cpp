@@ -3,15 +3,15 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
-#include <fstream>
-#include <optional>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "cli/json.h"
 #include "datatype/types.h"
+#include "hcc-launch/output/core_file.h"
 #include "schedule/schedule.h"
 #include "trace/reader.h"
 
@@ -21,17 +21,15 @@ namespace {
 
 using schedule::Collective;
 
-std::optional<trace::RankSnapshot> snapshot(const JobRecord& record, uint32_t rank) {
-  return trace::read_rank(record.area(rank), 1);
-}
-
 std::string operation_text(const trace::OpSnapshot& op) {
   const auto collective = static_cast<Collective>(op.collective);
   if (collective > Collective::point_to_point || op.type >= kTypes || op.op >= kOps)
     return fmt::format("#{} (written by another version)", op.sequence);
   std::string text = fmt::format("{} #{}", schedule::name(collective), op.sequence);
+  const auto type = static_cast<Type>(op.type);
   if (collective != Collective::barrier)
-    text += fmt::format(", {} x {}", op.count, name(static_cast<Type>(op.type)));
+    text +=
+        fmt::format(", {} x {} ({})", op.count, name(type), size_text(op.count * size_of(type)));
   if (schedule::reduces(collective)) text += fmt::format(" {}", name(static_cast<Op>(op.op)));
   if (schedule::rooted(collective)) text += fmt::format(", root {}", op.root);
   text += fmt::format(", communicator {:08x}", op.communicator);
@@ -55,8 +53,6 @@ std::string hcomm_text(const trace::RankSnapshot& rank) {
     case trace::RankState::starting:
       return "HCOMM: in init, waiting for the other ranks";
     case trace::RankState::ready:
-    case trace::RankState::finalized:
-    case trace::RankState::failed:
       if (!rank.last.empty())
         return fmt::format("last operation: {}", operation_text(rank.last[0]));
       return "HCOMM: initialised, no operation yet";
@@ -83,31 +79,23 @@ bool makes_core(int signo) {
          signo == SIGILL || signo == SIGQUIT || signo == SIGTRAP || signo == SIGSYS;
 }
 
-// Where the kernel has put the core file, as far as its pattern tells.
-std::string core_text(const JobRecord& record, uint32_t rank, const RankEnd& end) {
+CoreFile core_of(const JobRecord& record, uint32_t rank, const RankEnd& end) {
   if (!makes_core(end.signal)) return {};
-  if (!end.dumped_core) {
-    rlimit limit{};
-    getrlimit(RLIMIT_CORE, &limit);
-    return limit.rlim_cur == 0 ? "core: none, since ulimit -c is 0" : "core: none was written";
+  if (end.dumped_core) {
+    const RankPlan& plan = record.job.ranks[rank];
+    return find_core({.pid = record.pids[rank],
+                      .outer_pid = {},
+                      .uid = getuid(),
+                      .gid = getgid(),
+                      .signal = end.signal,
+                      .time_s = end.wall_ns / 1'000'000'000,
+                      .host = record.job.host,
+                      .program = plan.path},
+                     plan.folder);
   }
-  std::ifstream file("/proc/sys/kernel/core_pattern"), pid_suffix("/proc/sys/kernel/core_uses_pid");
-  std::string pattern;
-  std::getline(file, pattern);
-  if (pattern.starts_with('|'))
-    return fmt::format("core: handed to {}; try coredumpctl info {}", pattern.substr(1),
-                       record.pids[rank]);
-  const bool names_pid = pattern.find("%p") != pattern.npos;
-  for (size_t at = pattern.find("%p"); at != pattern.npos; at = pattern.find("%p"))
-    pattern.replace(at, 2, std::to_string(record.pids[rank]));
-  if (!names_pid && pid_suffix.get() == '1') pattern += fmt::format(".{}", record.pids[rank]);
-  std::filesystem::path path(pattern);
-  if (path.is_relative()) {
-    std::error_code ignored;
-    const std::string& folder = record.job.ranks[rank].folder;
-    path = std::filesystem::absolute(folder.empty() ? "." : folder, ignored) / path;
-  }
-  return fmt::format("core: {}", path.lexically_normal().string());
+  rlimit limit{};
+  getrlimit(RLIMIT_CORE, &limit);
+  return {"", limit.rlim_cur == 0 ? "core: none, since ulimit -c is 0" : "core: none was written"};
 }
 
 double seconds_at(const JobRecord& record, const RankEnd& end) {
@@ -136,8 +124,8 @@ void add_first(Box& box, const JobRecord& record, uint32_t rank) {
   box.line(fmt::format("host {}, pid {}, after {:.3f} s, at {}", record.job.host, record.pids[rank],
                        seconds_at(record, end), utc_text(end.wall_ns)));
   box.line(fmt::format("program: {}", cli::printable(record.job.ranks[rank].argv[0])));
-  box.line(core_text(record, rank, end));
-  if (const auto seen = snapshot(record, rank)) {
+  box.line(core_of(record, rank, end).text);
+  if (const auto& seen = record.states[rank]) {
     box.line(hcomm_text(*seen));
     if (seen->waiting_peer >= 0)
       box.line(fmt::format("it waits for rank {} of that communicator", seen->waiting_peer));
@@ -148,14 +136,14 @@ void add_first(Box& box, const JobRecord& record, uint32_t rank) {
   for (const std::string& line : tail) box.line(fmt::format("    {}", cli::printable(line)));
 }
 
-// For a job that was stopped, not one that failed: what every rank was at.
+// For a job that was stopped, not one that failed: what every rank was at when it was.
 void add_states(Box& box, const JobRecord& record) {
   constexpr uint32_t kMost = 16;
   for (uint32_t rank = 0; rank < record.job.size() && rank < kMost; rank++)
-    if (const auto seen = snapshot(record, rank)) {
+    if (const auto& seen = record.states[rank]) {
       const std::string waits =
           seen->waiting_peer < 0 ? "" : fmt::format("; waits for rank {}", seen->waiting_peer);
-      box.line(fmt::format("rank {}: {}{}", rank, hcomm_text(*seen), waits));
+      box.line(fmt::format("rank {} on {}: {}{}", rank, record.job.host, hcomm_text(*seen), waits));
     }
   if (record.job.size() > kMost) box.line("... see --report for all");
 }
@@ -190,13 +178,20 @@ std::string cause_text(const JobRecord& record) {
           "rank {} left before init: it exited with code 0 and never joined, the others waited for "
           "it in init",
           verdict.detail());
-    case Cause::none:
-    case Cause::rank_failed:
     case Cause::start_failed:
     case Cause::launcher_failed:
+      return record.start_error;
+    case Cause::none:
+    case Cause::rank_failed:
       break;
   }
-  return {};
+  return record.output_error;
+}
+
+// Not known from what was said before.
+bool is_news(const JobRecord& record) {
+  const Cause cause = record.verdict.cause();
+  return cause == Cause::timeout || cause == Cause::user_signal || cause == Cause::left_before_init;
 }
 
 std::string_view state_name(const JobRecord& record, uint32_t rank) {
@@ -211,6 +206,10 @@ cli::Json operation_json(const trace::OpSnapshot& op) {
   json["text"] = operation_text(op);
   json["sequence"] = op.sequence;
   json["count"] = op.count;
+  const bool known = op.type < kTypes;
+  const auto type = static_cast<Type>(op.type);
+  json["type"] = known ? cli::Json(name(type)) : cli::Json(nullptr);
+  json["bytes"] = known ? cli::Json(op.count * size_of(type)) : cli::Json(nullptr);
   json["complete"] = op.state == trace::OpState::done;
   json["begin_s"] = op.begin_us / 1e6;
   return json;
@@ -231,8 +230,10 @@ cli::Json rank_json(const JobRecord& record, uint32_t rank) {
   json["signal"] = killed ? cli::Json(end->signal) : cli::Json(nullptr);
   json["signal_name"] = killed ? cli::Json(signal_text(end->signal)) : cli::Json(nullptr);
   json["core_dumped"] = end && end->dumped_core;
+  const std::string core = end ? core_of(record, rank, *end).path : "";
+  json["core_file"] = core.empty() ? cli::Json(nullptr) : cli::Json(core);
   json["duration_s"] = end ? cli::Json(seconds_at(record, *end)) : cli::Json(nullptr);
-  const auto seen = snapshot(record, rank);
+  const auto& seen = record.states[rank];
   const bool has_operation = seen && !seen->last.empty();
   json["last_operation"] = has_operation ? operation_json(seen->last[0]) : cli::Json(nullptr);
   json["waits_for_rank"] =
@@ -251,10 +252,10 @@ std::string failure_box(const JobRecord& record, const cli::Painter& painter) {
   Box box(painter);
   if (const auto first = record.verdict.first_failure()) {
     add_first(box, record, *first);
-    box.line(cause_text(record));
-  } else if (const std::string cause = cause_text(record); !cause.empty()) {
-    box.title(fmt::format("hcc-launch: {}", cause));
-    if (record.verdict.cause() != Cause::user_signal) add_states(box, record);
+    if (is_news(record)) box.line(cause_text(record));
+  } else if (is_news(record)) {
+    box.title(fmt::format("hcc-launch: {}", cause_text(record)));
+    add_states(box, record);
   } else {
     return {};
   }
@@ -266,8 +267,7 @@ std::string failure_line(const JobRecord& record) {
   if (const auto first = record.verdict.first_failure())
     return fmt::format("hcc-launch: rank {} (pid {}) {}\n", *first, record.pids[*first],
                        end_text(*record.verdict.end_of(*first)));
-  const std::string cause = cause_text(record);
-  return cause.empty() ? std::string() : fmt::format("hcc-launch: {}\n", cause);
+  return is_news(record) ? fmt::format("hcc-launch: {}\n", cause_text(record)) : std::string();
 }
 
 std::string json_report(const JobRecord& record) {
@@ -277,7 +277,7 @@ std::string json_report(const JobRecord& record) {
   json["ranks_count"] = record.job.size();
   json["start"] = utc_text(record.start_wall_ns);
   json["duration_s"] = static_cast<double>(now_ns() - record.start_ns) / 1e9;
-  json["exit_code"] = record.verdict.exit_code();
+  json["exit_code"] = record.exit_code;
   const std::string cause = cause_text(record);
   json["cause"] = cause.empty() ? cli::Json(nullptr) : cli::Json(cause);
   const auto first = record.verdict.first_failure();

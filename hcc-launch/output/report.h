@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What became of a job, as text: the box for people on standard error, and job.json. Used by front,
-// when all has ended. It reads what the ranks left in the recorder's memory.
+// when all has ended.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstdint>
 #include <deque>
-#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +15,7 @@
 #include "hcc-launch/job.h"
 #include "hcc-launch/options.h"
 #include "hcc-launch/verdict.h"
+#include "trace/reader.h"
 
 namespace hcomm::launch {
 
@@ -24,9 +25,11 @@ struct JobRecord {
   const Options& options;
   const Job& job;
   const Verdict& verdict;
-  std::function<const void*(uint32_t rank)> area;  // of the recorder
-  std::vector<pid_t> pids;                         // by rank, -1: never started
-  std::vector<std::deque<std::string>> tails;      // last lines of standard error
+  int exit_code = 0;
+  std::string start_error, output_error;                   // "": none
+  std::vector<std::optional<trace::RankSnapshot>> states;  // by rank, as the job was told to end
+  std::vector<std::deque<std::string>> tails;              // last lines of standard error
+  std::vector<pid_t> pids;                                 // -1: never started
   int64_t start_ns = 0, start_wall_ns = 0;
 };
 

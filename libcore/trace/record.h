@@ -17,7 +17,7 @@ inline constexpr uint32_t kVersion = 1;
 inline constexpr uint32_t kRingRecords = 512;
 inline constexpr uint32_t kLinks = 256;  // peers with counters of their own; others share the last
 
-enum class RankState : uint32_t { none, starting, ready, finalized, failed };
+enum class RankState : uint32_t { none, starting, ready };
 enum class OpState : uint8_t { none, running, done, failed };
 
 // One operation of one communicator. 64 bytes.

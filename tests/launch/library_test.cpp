@@ -104,7 +104,8 @@ TEST(LaunchLibrary, TheReportNamesTheLastOperationOfTheRankThatFailed) {
   EXPECT_EQ(run.finish().code, 128 + SIGTERM);
   const Result result = launch({"--timeout", "3s", "-n", "2", LIBRARY_PROBE, "absent"});
   EXPECT_EQ(result.code, 124);
-  EXPECT_TRUE(has(result.err, "rank 1: last operation: all_reduce #")) << result.err;
+  EXPECT_TRUE(has(result.err, ": last operation: all_reduce #1, 65536 x float32 (256KiB) max"))
+      << result.err;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "hcc-launch/agent/binding.h"
 #include "hcc-launch/agent/lines.h"
 #include "hcc-launch/options.h"
+#include "hcc-launch/output/core_file.h"
 #include "hcc-launch/output/files.h"
 #include "hcc-launch/plan.h"
 #include "hcc-launch/verdict.h"
@@ -169,6 +170,25 @@ TEST(LaunchVerdict, CodesOfOtherEnds) {
   stubborn.rank_ended(0, ended(0, SIGKILL));
   EXPECT_EQ(stubborn.exit_code(), 128 + SIGINT);
   EXPECT_EQ(signal_text(SIGSEGV), "SIGSEGV (11)");
+}
+
+TEST(LaunchCoreFile, Patterns) {
+  CoreFacts facts{.pid = 77,
+                  .outer_pid = 4077,
+                  .uid = 1000,
+                  .gid = 100,
+                  .signal = 11,
+                  .time_s = 1700000000,
+                  .host = "n01",
+                  .program = "/opt/a_program_of_long_name"};
+  EXPECT_EQ(expand_core_pattern("core", false, facts), "core");
+  EXPECT_EQ(expand_core_pattern("core", true, facts), "core.77");
+  EXPECT_EQ(expand_core_pattern("%p/core", true, facts), "77/core");
+  EXPECT_EQ(expand_core_pattern("/c/%h.%e.%P.%u.%g.%s.%t%%%", false, facts),
+            "/c/n01.a_program_of_lo.4077.1000.100.11.1700000000%");
+  EXPECT_EQ(expand_core_pattern("%E", false, facts), std::nullopt);
+  facts.outer_pid.reset();
+  EXPECT_EQ(expand_core_pattern("%P", false, facts), std::nullopt);
 }
 
 TEST(LaunchOutputFiles, Patterns) {
