@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 
 #include "base/config.h"
@@ -72,14 +73,15 @@ class Editor {
 
   void read_file(const std::string& path) {
     std::ifstream file(path);
-    if (!file) fail_system(errno, "--env-file {}: open it", path);
+    if (!file)
+      fail(Code::invalid_argument, "--env-file {}: open it: {}", path, std::strerror(errno));
     std::string line;
     for (int number = 1; std::getline(file, line); number++) {
       const size_t begin = line.find_first_not_of(" \t");
       if (begin == line.npos || line[begin] == '#') continue;
       pass(line.substr(begin), fmt::format("{}:{}:", path, number));
     }
-    if (file.bad()) fail_system(EIO, "--env-file {}: read it", path);
+    if (file.bad()) fail(Code::invalid_argument, "--env-file {}: it cannot be read", path);
   }
 
   std::vector<std::string> take() { return std::move(entries_); }

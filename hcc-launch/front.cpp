@@ -9,7 +9,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "trace/reader.h"
+#include "hcc-launch/agent/limits.h"
+#include "hcc-launch/agent/sweep.h"
 
 namespace hcomm::launch {
 
@@ -24,10 +25,21 @@ PrinterSettings printer_settings(const Options& options, const Job& job) {
   return {options.label, options.timestamp, job.host, job.size()};
 }
 
-AgentSettings agent_settings(const Options& options, const Job& job, const Guard& guard) {
+// Of a rank: two pipes for its output, perhaps one for its input, a descriptor of its process, and
+// its files.
+uint64_t descriptors_needed(const Options& options, const Job& job) {
+  constexpr uint64_t kOurOwn = 32;
+  const uint64_t each =
+      3 + (job.stdin_to == StdinTo::all ? 1 : 0) + (options.output_pattern.empty() ? 0 : 2);
+  return each * job.size() + kOurOwn;
+}
+
+AgentSettings agent_settings(const Options& options, const Job& job, const Guard& guard,
+                             const rlimit& open_files) {
   AgentSettings settings;
   if (passes_through(printer_settings(options, job))) settings.held_ms = 0;
   settings.signal_mask = guard.inherited_mask;
+  settings.open_files = open_files;
   return settings;
 }
 
@@ -52,9 +64,10 @@ Front::Front(const Options& options, const Job& job, const Guard& guard)
     : options_(options),
       job_(job),
       guard_(guard),
+      open_files_(raise_open_files(descriptors_needed(options, job))),
       printer_(loop_, printer_settings(options, job)),
       files_(make_files(options, job)),
-      agent_(loop_, job, *this, agent_settings(options, job, guard)),
+      agent_(loop_, job, *this, agent_settings(options, job, guard, open_files_)),
       verdict_(job.size()),
       start_ns_(now_ns()),
       start_wall_ns_(wall_ns()),

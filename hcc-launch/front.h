@@ -6,6 +6,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <cstdint>
 #include <deque>
@@ -63,6 +64,7 @@ class Front final : AgentEvents {
   const Options& options_;
   const Job& job_;
   const Guard& guard_;
+  const rlimit open_files_;  // as we were started; raised before anything is opened
   Loop loop_;
   Printer printer_;
   std::unique_ptr<OutputFiles> files_;

@@ -27,8 +27,8 @@ constexpr int64_t kSameSignalNs = 50'000'000;
 void Front::watch_signals() {
   signals_.reset(signalfd(-1, &guard_.handled, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) fail_system(errno, "make a descriptor for signals");
-  loop_.watch(signals_.get(), EPOLLIN, [this](uint32_t) { read_signals(); });
-  loop_.watch(guard_.keeper_fd, EPOLLIN, [](uint32_t) {
+  loop_.watch(signals_.get(), EPOLLIN, [this] { read_signals(); });
+  loop_.watch(guard_.keeper_fd, EPOLLIN, [] {
     end_descendants(kSweepMs);  // the keeper was killed: nobody waits for us any more
     _exit(kExitLauncher);
   });

@@ -37,8 +37,9 @@ others run on. Ranks that end because they were told to are not counted as faile
 
 The exit code is that of the first rank that failed: its own code, or 128 + its signal.
 124: --timeout was reached, or a rank ended before init while the others wait for it in
-init. 125: hcc-launch itself failed. 126: the program was found but cannot be executed.
-127: it was not found. 2: the command line is wrong.
+init. 125: hcc-launch itself failed, or could not prepare a rank. 126: the program was
+found but cannot be executed. 127: it was not found. 2: the command line is wrong, or
+names a folder or file that is not there.
 
 INT, TERM, HUP, QUIT, USR1, USR2, CONT and TSTP are passed on to the ranks. After INT,
 TERM or HUP the grace time runs; a second INT is SIGKILL for all. The exit code is then

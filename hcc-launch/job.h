@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job as values: what is to run, where, with which environment. Made by plan.h from the options,
 // read by the agent that starts it and by the front that reports on it. Knows no process and no
-// descriptor, so it can be printed (--dry-run) and, one day, sent to the agent of another host.
+// descriptor, so it can be printed (--dry-run).
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,10 @@
 #include "hcc-launch/agent/binding.h"
 
 namespace hcomm::launch {
+
+// Exit codes of the launcher's own, as of timeout(1) and env(1).
+inline constexpr int kExitTimeout = 124, kExitLauncher = 125, kExitNoProgram = 126,
+                     kExitMissing = 127;
 
 struct RankPlan {
   uint32_t rank = 0, local_rank = 0;

@@ -15,6 +15,7 @@
 #include "base/process.h"
 #include "cli/text.h"
 #include "hcc-launch/environment.h"
+#include "hcc-launch/output/files.h"
 
 namespace hcomm::launch {
 
@@ -45,7 +46,7 @@ int executable_error(const std::string& path) {
 [[noreturn]] void cannot_execute(const std::string& program, int error, View where) {
   const bool missing = error == ENOENT || error == ENOTDIR;
   throw PlanFailure{
-      missing ? 127 : 126,
+      missing ? kExitMissing : kExitNoProgram,
       fmt::format("{}: {}{}", program, missing ? "no such program" : std::strerror(error), where)};
 }
 
@@ -77,7 +78,8 @@ std::string find_program(const std::string& program, const std::string& folder, 
 void check_folder(const std::string& folder) {
   struct stat info {};
   if (folder.empty()) return;
-  if (stat(folder.c_str(), &info) != 0) fail_system(errno, "--wdir {}", folder);
+  if (stat(folder.c_str(), &info) != 0)
+    fail(Code::invalid_argument, "--wdir {}: {}", folder, strerror(errno));
   if (!S_ISDIR(info.st_mode)) fail(Code::invalid_argument, "--wdir {}: it is no folder", folder);
 }
 
@@ -178,6 +180,7 @@ Job make_job(const Options& options, std::span<const char* const> environment, c
          job.size() - 1);
   bind(job, options, warn);
   check_threads(job, warn);
+  if (!options.output_pattern.empty()) output_paths(options.output_pattern, job);
   return job;
 }
 

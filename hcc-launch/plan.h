@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// From options to a job: programs found, ranks numbered, cores dealt out, environments made. All
-// that can be refused is refused here, before anything has started. Used by main.
+// From options to a job: programs found, ranks numbered, cores dealt out, environments made. What
+// is wrong with the command line is refused here, also by --dry-run, before anything has started;
+// what the system refuses (a folder that cannot be made, too few descriptors) is found by front.
+// Used by main.
 #pragma once
 
 #include <functional>

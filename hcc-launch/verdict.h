@@ -16,8 +16,6 @@
 
 namespace hcomm::launch {
 
-inline constexpr int kExitTimeout = 124, kExitLauncher = 125;
-
 enum class Cause : uint8_t {
   none,
   rank_failed,

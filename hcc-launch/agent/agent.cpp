@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,22 +20,6 @@
 namespace hcomm::launch {
 
 namespace {
-
-// A rank costs us two pipes, perhaps a third, and a descriptor of its process.
-rlimit raise_open_files(uint32_t ranks) {
-  rlimit before{};
-  getrlimit(RLIMIT_NOFILE, &before);
-  const rlim_t needed = 3ul * ranks + 32;
-  if (before.rlim_max != RLIM_INFINITY && before.rlim_max < needed)
-    fail(Code::system,
-         "start {} ranks: their pipes need {} descriptors, the limit is {} (ulimit -Hn); raise it "
-         "or start fewer ranks",
-         ranks, needed, before.rlim_max);
-  rlimit raised = before;
-  raised.rlim_cur = before.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &raised);
-  return before;
-}
 
 bool is_terminal_of_ours(int fd) {
   return isatty(fd) != 0 && tcgetpgrp(fd) >= 0;
@@ -80,7 +63,6 @@ Agent::Agent(Loop& loop, const Job& job, AgentEvents& events, const AgentSetting
       settings_(settings),
       handout_(job.size()),
       ranks_(job.size()),
-      open_files_(raise_open_files(job.size())),
       buffer_(kReadBytes) {}
 
 Agent::~Agent() = default;
@@ -100,6 +82,7 @@ void Agent::open_channels(Rank& rank, UniqueFd (&writing)[2]) {
     if (pipe2(ends, O_CLOEXEC) != 0) fail_system(errno, "make a pipe for a rank's output");
     rank.channels[i].fd.reset(ends[0]);
     writing[i].reset(ends[1]);
+    open_channels_++;
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
   }
 }
@@ -142,12 +125,14 @@ void Agent::start_rank(uint32_t number) {
   rank.own_group = request.in_fd != 0 || !is_terminal_of_ours(0);
   request.own_group = rank.own_group;
   request.signal_mask = settings_.signal_mask;
-  request.open_files = open_files_;
+  request.open_files = settings_.open_files;
 
   const SpawnResult result = spawn(request);
   if (result.pid < 0) {
     const bool missing = result.error == ENOENT || result.error == ENOTDIR;
-    throw StartFailure{missing ? 127 : 126,
+    throw StartFailure{!result.by_program ? kExitLauncher
+                       : missing          ? kExitMissing
+                                          : kExitNoProgram,
                        fmt::format("start rank {} ({}): {}: {}", number, plan.path, result.step,
                                    strerror(result.error))};
   }
@@ -161,12 +146,8 @@ void Agent::watch_rank(uint32_t number) {
   Rank& rank = ranks_[number];
   // Where the kernel has none, SIGCHLD tells of the end, without the order among several.
   rank.pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, rank.pid, 0)));
-  if (rank.pidfd)
-    loop_.watch(rank.pidfd.get(), EPOLLIN, [this, number](uint32_t) { rank_ready(number); });
-  for (const Stream stream : kStreams) {
-    open_channels_++;
-    watch_channel(number, stream);
-  }
+  if (rank.pidfd) loop_.watch(rank.pidfd.get(), EPOLLIN, [this, number] { rank_ready(number); });
+  for (const Stream stream : kStreams) watch_channel(number, stream);
 }
 
 void Agent::rank_ready(uint32_t number) {

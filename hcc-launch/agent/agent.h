@@ -40,13 +40,14 @@ class AgentEvents {
 
 // A rank could not be started; nothing is wrong with the launcher.
 struct StartFailure {
-  int exit_code;  // 126 or 127, 125
+  int exit_code;  // 126 or 127: the program cannot be executed; 125: a step before
   std::string text;
 };
 
 struct AgentSettings {
   int64_t held_ms = kHeldMs;  // how long an unfinished line waits for its end
   sigset_t signal_mask;       // that the ranks begin with
+  rlimit open_files;          // likewise
 };
 
 class Agent {
@@ -99,7 +100,7 @@ class Agent {
   void rank_ready(uint32_t rank);
   void rank_ended(uint32_t rank, int status);
   void watch_channel(uint32_t rank, Stream stream);
-  bool read_channel(uint32_t rank, Stream stream);  // false: nothing more for now
+  bool read_channel(uint32_t rank, Stream stream);  // false: it is empty, or at its end
   void read_rest(uint32_t rank, Stream stream);
   void close_channel(uint32_t rank, Stream stream);
   void flush_held();
@@ -115,7 +116,6 @@ class Agent {
   Handout handout_;
   std::vector<Rank> ranks_;
   std::vector<UniqueFd> inputs_;
-  rlimit open_files_;  // as we were started
   uint32_t living_ = 0, open_channels_ = 0;
   bool paused_[2] = {};
   Loop::TimerId flush_timer_ = 0;

@@ -14,7 +14,7 @@ namespace hcomm::launch {
 void Agent::watch_channel(uint32_t rank, Stream stream) {
   if (paused_[static_cast<size_t>(stream)]) return;
   const int fd = channel(rank, stream).fd.get();
-  loop_.watch(fd, EPOLLIN, [this, rank, stream](uint32_t) { read_channel(rank, stream); });
+  loop_.watch(fd, EPOLLIN, [this, rank, stream] { read_channel(rank, stream); });
 }
 
 bool Agent::read_channel(uint32_t rank, Stream stream) {

@@ -53,7 +53,7 @@ void InputPump::wait_for_source() {
     timer_ = loop_.after_ms(kBackgroundMs, [this] { wait_for_source(); });
     return;
   }
-  source_watched_ = loop_.watch(source_, EPOLLIN, [read](uint32_t) { read(); });
+  source_watched_ = loop_.watch(source_, EPOLLIN, [read] { read(); });
   if (!source_watched_) timer_ = loop_.after_ms(0, read);
 }
 
@@ -89,8 +89,7 @@ void InputPump::write_to(Outlet& outlet) {
       outlet.written += static_cast<size_t>(bytes);
     } else if (errno == EAGAIN) {
       if (!outlet.watched)
-        outlet.watched =
-            loop_.watch(outlet.fd.get(), EPOLLOUT, [this](uint32_t) { write_block(); });
+        outlet.watched = loop_.watch(outlet.fd.get(), EPOLLOUT, [this] { write_block(); });
       return;
     } else if (errno != EINTR) {
       return drop(outlet);

@@ -67,13 +67,13 @@ void Loop::run_once() {
   if (count < 0 && errno != EINTR) fail_system(errno, "wait for events of the job");
 
   // What is ready now, held: an earlier callback may forget a later descriptor or reuse its number.
-  std::vector<std::pair<std::shared_ptr<Watch>, uint32_t>> ready;
+  std::vector<std::shared_ptr<Watch>> ready;
   for (int i = 0; i < count; i++)
     if (const auto found = watches_.find(events[i].data.fd); found != watches_.end())
-      ready.emplace_back(found->second, uint32_t{events[i].events});
-  for (const auto& [watch, what] : ready) {
+      ready.push_back(found->second);
+  for (const auto& watch : ready) {
     const auto found = watches_.find(watch->fd);
-    if (found != watches_.end() && found->second == watch) watch->ready(what);
+    if (found != watches_.end() && found->second == watch) watch->ready();
   }
   run_timers();
 }

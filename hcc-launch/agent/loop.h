@@ -17,7 +17,7 @@ namespace hcomm::launch {
 
 class Loop {
  public:
-  using Ready = std::function<void(uint32_t events)>;
+  using Ready = std::function<void()>;
   using TimerId = uint64_t;  // 0: none
 
   Loop();

@@ -18,6 +18,7 @@ struct Child {
   // Written by the child into memory that it shares with us.
   volatile int error = 0;
   const char* volatile step = nullptr;
+  volatile bool by_program = false;
 };
 
 void keep_open(int fd) {
@@ -68,6 +69,7 @@ bool prepare(Child& child) {
       execve(shell, request.argv, request.environment);
     }
     failed(child, -1, "execute it");
+    child.by_program = true;
   }
   _exit(127);
 }
@@ -79,11 +81,11 @@ SpawnResult spawn(SpawnRequest& request) {
   // The mask stays closed until the rank has its own memory: no handler runs in ours meanwhile.
   const pid_t pid = vfork();
   if (pid == 0) run_child(child);
-  if (pid < 0) return {-1, errno, "make its process"};
-  if (child.step == nullptr) return {pid, 0, nullptr};
+  if (pid < 0) return {-1, errno, "make its process", false};
+  if (child.step == nullptr) return {pid, 0, nullptr, false};
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return {-1, child.error, child.step};
+  return {-1, child.error, child.step, child.by_program};
 }
 
 }  // namespace hcomm::launch

@@ -32,6 +32,7 @@ struct SpawnResult {
   pid_t pid = -1;              // -1: failed
   int error = 0;               // errno of what failed
   const char* step = nullptr;  // what failed, e.g. "change to its working directory"
+  bool by_program = false;     // that of all steps: executing it
 };
 
 SpawnResult spawn(SpawnRequest& request);

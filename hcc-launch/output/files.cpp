@@ -61,18 +61,23 @@ std::string expand_pattern(std::string_view pattern, const Job& job, const RankP
   return path + ".err";
 }
 
-OutputFiles::OutputFiles(std::string_view pattern, const Job& job, Time time) : time_(time) {
+std::vector<std::string> output_paths(std::string_view pattern, const Job& job) {
+  std::vector<std::string> paths;
   std::map<std::string, uint32_t> owners;
   for (const RankPlan& plan : job.ranks)
     for (const Stream stream : kStreams) {
-      File file{expand_pattern(pattern, job, plan, stream), {}, {}};
-      const auto [owner, is_new] = owners.emplace(file.path, plan.rank);
+      paths.push_back(expand_pattern(pattern, job, plan, stream));
+      const auto [owner, is_new] = owners.emplace(paths.back(), plan.rank);
       if (!is_new)
         fail(Code::invalid_argument,
              "--output-pattern '{}': ranks {} and {} would both write {}; put %R into it", pattern,
-             owner->second, plan.rank, file.path);
-      files_.push_back(std::move(file));
+             owner->second, plan.rank, paths.back());
     }
+  return paths;
+}
+
+OutputFiles::OutputFiles(std::string_view pattern, const Job& job, Time time) : time_(time) {
+  for (std::string& path : output_paths(pattern, job)) files_.push_back({std::move(path), {}, {}});
   for (File& file : files_) {
     std::error_code ignored;  // the open below tells what is wrong
     const auto folder = std::filesystem::path(file.path).parent_path();

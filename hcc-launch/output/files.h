@@ -19,10 +19,14 @@ namespace hcomm::launch {
 std::string expand_pattern(std::string_view pattern, const Job& job, const RankPlan& plan,
                            Stream stream);
 
+// The paths of all ranks, two each, by stream. Throws invalid_argument for a pattern that means
+// nothing or would have two ranks share a file; nothing is made.
+std::vector<std::string> output_paths(std::string_view pattern, const Job& job);
+
 class OutputFiles {
  public:
   enum class Time : uint8_t { plain, stamped };
-  // Makes folders and files. Throws when two ranks would share a file.
+  // Makes folders and files. Throws system errors.
   OutputFiles(std::string_view pattern, const Job& job, Time time);
 
   void write(uint32_t rank, Stream stream, const Piece& piece);

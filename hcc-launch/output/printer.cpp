@@ -80,7 +80,7 @@ void Sink::flush() {
   }
   if (const bool wanted = !empty(); wanted != watched_) {
     if (wanted)
-      loop_.watch(fd_, EPOLLOUT, [this](uint32_t) { flush(); });
+      loop_.watch(fd_, EPOLLOUT, [this] { flush(); });
     else
       loop_.forget(fd_);
     watched_ = wanted;

@@ -82,7 +82,8 @@ TEST(LaunchEnv, EnvFileAndUnset) {
   EXPECT_TRUE(holds(seen, "TWICE=option"));
   EXPECT_EQ(value_in(seen, "GONE_1"), "(unset)");
   EXPECT_EQ(value_in(seen, "GONE_2"), "(unset)");
-  EXPECT_NE(launch({"--env-file", "/no/such", "true"}).code, 0);
+  EXPECT_EQ(launch({"--env-file", "/no/such", "true"}).code, 2);
+  EXPECT_EQ(launch({"--env-file", "/", "true"}).code, 2);
   std::ofstream(path) << "=broken\n";
   const Result result = launch({"--env-file", path, "true"});
   EXPECT_EQ(result.code, 2);
@@ -164,7 +165,8 @@ TEST(LaunchEnv, ProgramsFoldersAndWraps) {
       launch({"-n", "1", "--wdir", folder, "pwd", ":", "-n", "2", "--wdir", "/", "pwd"});
   EXPECT_EQ(count_of(result.out, folder + "\n"), 1) << result.out;
   EXPECT_EQ(count_of(result.out, "/\n"), 2) << result.out;
-  EXPECT_NE(launch({"--wdir", "/no/such", "true"}).code, 0);
+  EXPECT_EQ(launch({"--wdir", "/no/such", "true"}).code, 2);
+  EXPECT_EQ(launch({"--wdir", "/dev/null", "true"}).code, 2);
   result = launch(
       {"-n", "2", "--label", "rank", "--wrap", "1=env 'A=b c'", "sh", "-c", "echo $A$HCOMM_RANK"});
   EXPECT_EQ(count_of(result.out, "[1] b c1\n"), 1) << result.out;

@@ -2,7 +2,9 @@
 // Ends of a job: whose code counts, who is ended, and that nothing is left.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <fstream>
@@ -12,6 +14,15 @@
 
 namespace hcomm::launch_test {
 namespace {
+
+int own_core() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  sched_getaffinity(0, sizeof mask, &mask);
+  for (int core = 0; core < CPU_SETSIZE; core++)
+    if (CPU_ISSET(core, &mask)) return core;
+  return -1;
+}
 
 TEST(LaunchExit, PassesCodesThrough) {
   EXPECT_EQ(launch({"-n", "2", "true"}).code, 0);
@@ -231,11 +242,47 @@ TEST(LaunchExit, LeftoversOfAGoodJobAreEnded) {
 }
 
 TEST(LaunchExit, TooFewDescriptorsIsOneClearError) {
-  Launch run({"-n", "200", "true"});
-  run.prefix({"sh", "-c", "ulimit -n 256; exec \"$@\"", "sh"});
+  const std::string files = temporary_folder() + "/%R";
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"-n", "200", "true"},
+                                                {"-n", "60", "--output-pattern", files, "true"},
+                                                {"-n", "60", "--stdin", "all", "true"}}) {
+    Launch run(words);
+    run.prefix({"sh", "-c", "ulimit -n 256; exec \"$@\"", "sh"});
+    const Result result = run.finish();
+    EXPECT_EQ(result.code, 125) << testing::PrintToString(words);
+    EXPECT_NE(result.err.find("the limit is 256"), std::string::npos) << result.err;
+  }
+}
+
+TEST(LaunchExit, TheLimitOfDescriptorsIsRaisedForUsAlone) {
+  const std::string folder = temporary_folder();
+  Launch run({"-n", "40", "--output-pattern", folder + "/%R", "sh", "-c", "ulimit -n"});
+  run.prefix({"sh", "-c", "ulimit -Sn 64; exec \"$@\"", "sh"});
   const Result result = run.finish();
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(read_file(folder + "/39"), "64\n");
+}
+
+// 126 and 127 speak of the program; what else keeps a rank from starting is not its fault.
+TEST(LaunchExit, OtherStepsOfAStartThatFailAre125) {
+  Launch run({"--bind-to", "list:" + std::to_string(own_core()), "true"});
+  const Result result = run.prefix({probe(), "deny", "affinity"}).finish();
   EXPECT_EQ(result.code, 125);
-  EXPECT_NE(result.err.find("the limit is 256"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("bind it to its cores: Operation not permitted"), std::string::npos)
+      << result.err;
+}
+
+// A rank that could not start has pipes that nobody counted.
+TEST(LaunchExit, AFailedStartAndAReaderThatLeft) {
+  const std::string path = temporary_folder() + "/script";
+  std::ofstream(path) << "#!/no/such/interpreter\n";
+  chmod(path.c_str(), 0755);
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd writing(ends[1]);
+  close(ends[0]);
+  Launch run({"-n", "8", "yes", ":", path});
+  EXPECT_EQ(run.output(writing.get()).finish(10).code, 127);
 }
 
 }  // namespace

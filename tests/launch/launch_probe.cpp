@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -20,6 +21,7 @@
 #include "base/config.h"
 #include "datatype/types.h"
 #include "schedule/schedule.h"
+#include "support/deny.h"
 #include "trace/recorder.h"
 
 namespace {
@@ -64,6 +66,7 @@ void no_core() {
 // "sig" or "code": ends in the way that is named: 3, SEGV, ABRT, KILL.
 [[noreturn]] void end_as(const std::string& how) {
   no_core();
+  std::signal(SIGSEGV, SIG_DFL);  // not a sanitizer's, which would exit instead
   if (how == "SEGV") raise(SIGSEGV);
   if (how == "ABRT") raise(SIGABRT);
   if (how == "KILL") raise(SIGKILL);
@@ -220,6 +223,24 @@ int print_descriptors() {
   return 0;
 }
 
+// Runs the command that follows, in which the system refuses some calls with EPERM.
+int deny(const std::string& what, std::vector<std::string> command) {
+  std::vector<long> calls;
+  if (what == "affinity") calls = {SYS_sched_setaffinity};
+  if (what == "numa") calls = {SYS_get_mempolicy, SYS_mbind, SYS_set_mempolicy};
+#ifdef SYS_epoll_wait
+  if (what == "epoll") calls = {SYS_epoll_wait};
+#endif
+  if (what == "epoll") calls.push_back(SYS_epoll_pwait);
+  for (const long call : calls)
+    if (!hcomm::test::deny_system_call(call)) return 94;
+  std::vector<char*> words;
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  execv(words[0], words.data());
+  return 93;
+}
+
 int pieces(const std::string& text) {
   write_all(1, text);
   usleep(400'000);
@@ -246,6 +267,7 @@ int run(const std::vector<std::string>& words) {
   if (mode == "meet") return meet();
   if (mode == "descriptors") return print_descriptors();
   if (mode == "pieces") return pieces(word(2));
+  if (mode == "deny") return deny(word(2), {words.begin() + 3, words.end()});
   if (mode == "stderr") {
     for (int i = 0; i < 30; i++) write_all(2, "complaint " + std::to_string(i) + "\n");
     end_as(word(2));

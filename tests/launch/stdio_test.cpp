@@ -213,6 +213,8 @@ TEST(LaunchStdio, OutputFiles) {
   EXPECT_EQ(result.out, "both\nboth\n");
   EXPECT_EQ(launch({"-n", "2", "--output-pattern", folder + "/same", "true"}).code, 2);
   EXPECT_EQ(launch({"-n", "2", "--output-pattern", folder + "/%q", "true"}).code, 2);
+  EXPECT_EQ(launch({"--dry-run", "--output-pattern", folder + "/%q", "true"}).code, 2);
+  EXPECT_EQ(launch({"--dry-run", "-n", "2", "--output-pattern", folder + "/x", "true"}).code, 2);
 }
 
 TEST(LaunchStdio, AReaderThatLeavesEndsTheWriters) {
