@@ -158,7 +158,7 @@ void Front::on_end(uint32_t rank, const RankEnd& end) {
   const bool first = verdict_.rank_ended(rank, end);
   tell(2, "rank {} (process {}) {}", rank, agent_.pid(rank), end_text(end));
   if (first && !options_.keep_going && !verdict_.ending()) {
-    agent_.reap();  // who has failed by now has failed by itself
+    agent_.reap_ranks();  // who has failed by now has failed by itself
     end_job(Cause::rank_failed, static_cast<int>(rank));
   }
   const bool joined = trace::read_rank(agent_.area(rank), 0).has_value();
@@ -200,6 +200,7 @@ void Front::end_job(Cause cause, int detail) {
     tell(1, "rank {} failed: the others are told to end", detail);
   agent_.signal_tree(SIGTERM);
   agent_.signal_tree(SIGCONT);  // one that is stopped could not hear it
+  tree_told_ = true;
   begin_grace();
 }
 
@@ -226,7 +227,8 @@ void Front::end_leftovers() {
   leftovers_ = loop_.after_ms(verdict_.ending() ? 0 : kLeftoverMs, [this] {
     if (!agent_.leftovers()) return;
     tell(1, "processes that outlived their ranks are ended");
-    agent_.signal_tree(SIGTERM);
+    if (!tree_told_) agent_.signal_tree(SIGTERM);
+    tree_told_ = true;
     begin_grace();
   });
 }

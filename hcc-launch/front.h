@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <cstdint>
 #include <deque>
 #include <fstream>
@@ -82,9 +83,12 @@ class Front final : AgentEvents {
   std::string start_error_, output_error_;  // "": none
 
   Loop::TimerId timeout_ = 0, grace_ = 0, init_check_ = 0, leftovers_ = 0;
-  int64_t last_stop_ns_[65] = {};  // by signal
+  int64_t last_stop_ns_[NSIG] = {};  // by signal
+  bool group_was_told_[NSIG] = {};   // likewise: the keeper's copy is still to come
   int interrupts_ = 0;
-  int init_checks_ = 0;  // in a row that found the job stuck in init
+  int init_checks_ = 0;     // in a row that found the job stuck in init
+  bool tree_told_ = false;  // every process has had SIGTERM
+  int64_t kill_pause_ms_ = 0, killing_since_ns_ = 0;
   bool abandon_output_ = false;
 };
 

@@ -18,7 +18,6 @@ namespace hcomm::launch {
 
 namespace {
 
-constexpr int64_t kSweepMs = 5000;
 // The same signal within this time is one: `timeout` and the like tell a process and its group.
 constexpr int64_t kSameSignalNs = 50'000'000;
 
@@ -28,23 +27,28 @@ void Front::watch_signals() {
   signals_.reset(signalfd(-1, &guard_.handled, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_) fail_system(errno, "make a descriptor for signals");
   loop_.watch(signals_.get(), EPOLLIN, [this] { read_signals(); });
-  loop_.watch(guard_.keeper_fd, EPOLLIN, [] {
-    end_descendants(kSweepMs);  // the keeper was killed: nobody waits for us any more
-    _exit(kExitLauncher);
-  });
 }
 
+// From the keeper, or from the terminal. What else comes was sent to our whole process group: the
+// keeper passes it on to us, and the rank that shares the group has it already.
 void Front::read_signals() {
   signalfd_siginfo info{};
   while (read(signals_.get(), &info, sizeof info) == sizeof info) {
     const auto signo = static_cast<int>(info.ssi_signo);
-    if (signo == SIGCHLD) {
-      agent_.reap();
-      continue;
+    if (signo == parent_gone_signal()) {  // nobody waits for us any more
+      end_descendants();
+      _exit(kExitLauncher);
     }
-    // What the terminal sends, the rank that shares our process group has already.
-    on_signal(signo,
-              info.ssi_code == SI_KERNEL ? Agent::Reach::except_foreground : Agent::Reach::every);
+    const int told = info.ssi_int;  // to the keeper
+    if (signo == SIGCHLD)
+      agent_.reap();
+    else if (signo == passed_on_signal() && told > 0 && told < NSIG)
+      on_signal(told, std::exchange(group_was_told_[told], false) ? Agent::Reach::except_foreground
+                                                                  : Agent::Reach::every);
+    else if (info.ssi_code == SI_KERNEL)
+      on_signal(signo, Agent::Reach::except_foreground);
+    else
+      group_was_told_[signo] = true;
   }
 }
 
@@ -64,7 +68,12 @@ void Front::on_stop_signal(int signo, Agent::Reach reach) {
     for (const Stream stream : kStreams) agent_.close_output(stream);
   }
   if (verdict_.job_ends(Cause::user_signal, signo)) remember_states();
-  agent_.signal_ranks(signo, reach);
+  if (signo == SIGTERM) {
+    agent_.signal_tree(signo, reach);
+    tree_told_ = true;
+  } else {
+    agent_.signal_ranks(signo, reach);
+  }
   agent_.signal_ranks(SIGCONT, Agent::Reach::every);
   if (interrupts_ >= 2)
     kill_job();

@@ -46,8 +46,9 @@ TERM or HUP the grace time runs; a second INT is SIGKILL for all. The exit code 
 the first code other than 0 that a rank ends with; a rank that needed SIGKILL counts as
 ended by the signal.
 
-Should hcc-launch be killed, even by SIGKILL, nothing of the job survives it: it runs as
-two processes, hcc-launch and hcc-agent, that watch one another.
+Should hcc-launch be killed, even by SIGKILL and with its whole process group, nothing of
+the job survives it: it runs as three processes, hcc-launch, hcc-guard and hcc-agent, that
+watch one another, and any one of them that is left ends the job.
 
 Processes that outlive the last rank have one second to end by themselves; then they are
 ended like ranks.)"},

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <unordered_set>
 #include <utility>
 
 #include "base/clock.h"
@@ -154,7 +155,9 @@ void Agent::rank_ready(uint32_t number) {
   Rank& rank = ranks_[number];
   if (!rank.alive) return;
   int status = 0;
-  if (waitpid(rank.pid, &status, WNOHANG) == rank.pid) rank_ended(number, status);
+  if (waitpid(rank.pid, &status, WNOHANG) != rank.pid) return;
+  rank_ended(number, status);
+  reap_orphans();  // that stood behind it
 }
 
 void Agent::rank_ended(uint32_t number, int status) {
@@ -177,11 +180,20 @@ void Agent::rank_ended(uint32_t number, int status) {
   events_.on_end(number, end);
 }
 
+void Agent::reap_ranks() {
+  for (uint32_t number = 0; number < ranks_.size(); number++) rank_ready(number);
+}
+
+// A rank with a pidfd has its turn in the order in which ranks ended, which SIGCHLD does not tell.
 void Agent::reap() {
   for (uint32_t number = 0; number < ranks_.size(); number++)
-    if (ranks_[number].alive) rank_ready(number);
+    if (!ranks_[number].pidfd) rank_ready(number);
+  reap_orphans();
+}
+
+void Agent::reap_orphans() {
   // Orphans of the job are our children (we are a subreaper). A rank that ended since is left to
-  // its turn: only the one that is peeked at is known to be none.
+  // its turn, after which we come here again: only the one that is peeked at is known to be none.
   while (true) {
     siginfo_t info{};
     if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
@@ -209,15 +221,21 @@ void Agent::signal_ranks(int signo, Reach reach) {
       kill(-rank.pid, signo);
     } else if (reach == Reach::every) {
       kill(rank.pid, signo);
-      signal_descendants(rank.pid, signo);
+      for (const pid_t pid : descendants(rank.pid)) kill(pid, signo);
     }
   }
 }
 
-void Agent::signal_tree(int signo) {
+// Each once. The ranks first: they are known without a look at /proc, which may be hidden from us.
+void Agent::signal_tree(int signo, Reach reach) {
+  std::unordered_set<pid_t> seen;
+  const auto tell = [&](pid_t pid) {
+    if (!seen.insert(pid).second) return;
+    if (reach == Reach::every || getpgid(pid) != getpgrp()) kill(pid, signo);
+  };
   for (const Rank& rank : ranks_)
-    if (rank.alive) kill(rank.pid, signo);
-  signal_descendants(getpid(), signo);
+    if (rank.alive) tell(rank.pid);
+  for (const pid_t pid : descendants(getpid())) tell(pid);
 }
 
 }  // namespace hcomm::launch

@@ -66,14 +66,15 @@ class Agent {
   const void* area(uint32_t rank) const { return handout_.area(rank); }
   const std::string& root() const { return handout_.root(); }
 
-  // To the process group of each rank, as a terminal does; `except_foreground` leaves out the rank
-  // that shares our group, since the terminal has told it already.
+  // `except_foreground` leaves out what shares our process group, and so was told with it.
   enum class Reach : uint8_t { every, except_foreground };
-  void signal_ranks(int signo, Reach reach);
-  void signal_tree(int signo);  // every process of the job
-  void reap();                  // reports the ends that have happened by now; after SIGCHLD too
-  bool leftovers() const;       // processes of ranks that have all ended
-  bool finished();              // no process, and all output has been passed on
+  void signal_ranks(int signo, Reach reach);  // to the group of each rank, as a terminal does
+  void signal_tree(int signo, Reach reach = Reach::every);  // to every process of the job, once
+  void reap();             // after SIGCHLD: orphans of the job, and ranks without a pidfd
+  void reap_ranks();       // reports the ends that have happened by now
+  bool leftovers() const;  // processes of ranks that have all ended
+  bool anything_left() const { return living_ != 0 || leftovers(); }
+  bool finished();  // no process, and all output has been passed on
 
   void pause(Stream stream);
   void resume(Stream stream);
@@ -99,6 +100,7 @@ class Agent {
   void watch_rank(uint32_t rank);
   void rank_ready(uint32_t rank);
   void rank_ended(uint32_t rank, int status);
+  void reap_orphans();
   void watch_channel(uint32_t rank, Stream stream);
   bool read_channel(uint32_t rank, Stream stream);  // false: it is empty, or at its end
   void read_rest(uint32_t rank, Stream stream);

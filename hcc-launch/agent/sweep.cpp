@@ -23,6 +23,8 @@ namespace hcomm::launch {
 
 namespace {
 
+constexpr int64_t kEndMs = 5000, kFirstPauseMs = 2, kLongestPauseMs = 100;
+
 struct Process {
   pid_t pid, parent;
 };
@@ -79,22 +81,16 @@ std::vector<pid_t> descendants(pid_t root) {
   return found;
 }
 
-void signal_descendants(pid_t root, int signo) {
-  for (const pid_t pid : descendants(root))
-    if (pid > 1) kill(pid, signo);
-}
-
-bool end_descendants(int64_t limit_ms) {
-  const Deadline deadline = Deadline::after_ms(limit_ms);
-  while (true) {
+void end_descendants() {
+  const Deadline deadline = Deadline::after_ms(kEndMs);
+  for (int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(pause_ms * 2, kLongestPauseMs)) {
     pid_t reaped = 0;
     do {
       reaped = waitpid(-1, nullptr, WNOHANG);
     } while (reaped > 0 || (reaped < 0 && errno == EINTR));
-    if (reaped < 0) return true;  // ECHILD: an orphan would have become a child
-    if (deadline.passed()) return false;
-    signal_descendants(getpid(), SIGKILL);
-    sleep_ms(2);
+    if (reaped < 0 || deadline.passed()) return;  // ECHILD: an orphan would have become a child
+    for (const pid_t pid : descendants(getpid())) kill(pid, SIGKILL);
+    sleep_ms(pause_ms);
   }
 }
 

@@ -115,12 +115,45 @@ TEST(LaunchExit, EXI_01_KillOfLauncherLeavesNoRank) {
 TEST(LaunchExit, EXI_01_KillOfAgentLeavesNoRank) {
   Launch run({"-n", "4", probe(), "stubborn", "ignore"});
   ASSERT_TRUE(run.wait_for("ready", 4));
-  const pid_t agent = run.agent();
-  ASSERT_GT(agent, 0);
-  signal_process(agent, SIGKILL);
+  signal_process(run.process("hcc-agent"), SIGKILL);
   const Result result = run.finish(10);
   EXPECT_EQ(result.code, 125);
   EXPECT_NE(result.err.find("ended by SIGKILL (9)"), std::string::npos) << result.err;
+  EXPECT_TRUE(run.nothing_left(5));
+}
+
+// Of whom no signal of a dying parent reaches the last one.
+const std::vector<std::string> kGrandchildren = {"-n",   "2", "sh", "-c", "\"$0\" ready & wait",
+                                                 probe()};
+
+TEST(LaunchExit, EXI_01_KillOfTheWholeGroupLeavesNothing) {
+  Launch run(kGrandchildren);
+  ASSERT_TRUE(run.own_group().wait_for("ready", 2));
+  run.signal_group(SIGKILL);
+  EXPECT_EQ(run.finish().code, 128 + SIGKILL);
+  EXPECT_TRUE(run.nothing_left(5));
+}
+
+TEST(LaunchExit, EXI_01_KillOfTwoOfTheLaunchersProcessesLeavesNothing) {
+  using Names = std::vector<std::string>;
+  for (const Names& names : {Names{"hcc-launch", "hcc-agent"}, Names{"hcc-launch", "hcc-guard"},
+                             Names{"hcc-guard", "hcc-agent"}}) {
+    Launch run(kGrandchildren);
+    ASSERT_TRUE(run.wait_for("ready", 2));
+    std::vector<pid_t> pids;
+    for (const std::string& name : names) pids.push_back(run.process(name));
+    for (const pid_t pid : pids) signal_process(pid, SIGKILL);
+    run.finish(10);
+    EXPECT_TRUE(run.nothing_left(5)) << names[0] << " " << names[1];
+  }
+}
+
+// Whatever the agent process cannot do, here: wait.
+TEST(LaunchExit, EXI_01_AnAgentThatGivesUpLeavesNothing) {
+  Launch run({"-n", "30", "sh", "-c", "sleep 100 & wait"});
+  const Result result = run.prefix({probe(), "deny", "epoll"}).finish(10);
+  EXPECT_EQ(result.code, 125);
+  EXPECT_NE(result.err.find("wait for events of the job"), std::string::npos) << result.err;
   EXPECT_TRUE(run.nothing_left(5));
 }
 
@@ -134,7 +167,7 @@ TEST(LaunchExit, EXI_01_NoEscapeeIsLeft) {
 
   Launch by_agent({"-n", "2", probe(), "escapee-wait"});
   ASSERT_TRUE(by_agent.wait_for("ready", 2));
-  signal_process(by_agent.agent(), SIGKILL);
+  signal_process(by_agent.process("hcc-agent"), SIGKILL);
   by_agent.finish();
   EXPECT_TRUE(by_agent.nothing_left(5));
 }
@@ -189,6 +222,47 @@ TEST(LaunchExit, EXI_07_DifferentCodesGiveOneOfThem) {
     const std::string first = "rank " + std::to_string(result.code - 10) + " failed first";
     ASSERT_NE(result.err.find(first), std::string::npos) << result.code << "\n" << result.err;
   }
+}
+
+// The agent sleeps while three end, the first of them well: the order of their ends is what counts.
+TEST(LaunchExit, EXI_07_TheFirstInTimeIsNamed) {
+  Launch run({"-n", "3", "sh", "-c",
+              "trap \"exit $((2 - HCOMM_RANK))\" USR1; echo \"pid $$ of $HCOMM_RANK.\"\n"
+              "while :; do sleep 0.02; done"});
+  ASSERT_TRUE(run.wait_for(".\n", 3));
+  const pid_t agent = run.process("hcc-agent");
+  signal_process(agent, SIGSTOP);
+  ASSERT_TRUE(wait_until(10, [&] { return state_of(agent) == 'T'; }));
+  for (const int rank : {2, 1, 0}) {
+    const pid_t pid = run.number_before(" of " + std::to_string(rank) + ".");
+    signal_process(pid, SIGUSR1);
+    ASSERT_TRUE(wait_until(10, [&] { return state_of(pid) == 'Z'; }));
+  }
+  signal_process(agent, SIGCONT);
+  const Result result = run.finish(10);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.err.find("rank 1 failed first"), std::string::npos) << result.err;
+}
+
+// Of an orphan that ends before its rank the agent hears first, and reaps it last.
+TEST(LaunchExit, AnOrphanThatEndsBeforeItsRankIsReaped) {
+  Launch run({"sh", "-c",
+              "(sh -c 'echo \"pid $$ of orphan.\"; exec sleep 1000' &); "
+              "echo \"pid $$ of rank.\"; exec sleep 1000"});
+  ASSERT_TRUE(run.wait_for(".\n", 2));
+  const pid_t agent = run.process("hcc-agent");
+  signal_process(agent, SIGSTOP);
+  ASSERT_TRUE(wait_until(10, [&] { return state_of(agent) == 'T'; }));
+  for (const std::string who : {"orphan", "rank"}) {
+    const pid_t pid = run.number_before(" of " + who + ".");
+    signal_process(pid, SIGKILL);
+    ASSERT_TRUE(wait_until(10, [&] { return state_of(pid) == 'Z'; })) << who;
+  }
+  signal_process(agent, SIGCONT);
+  const Result result = run.finish(10);
+  EXPECT_TRUE(result.in_time) << result.err;
+  EXPECT_EQ(result.code, 128 + SIGKILL);
+  EXPECT_TRUE(run.nothing_left());
 }
 
 TEST(LaunchExit, EXI_09_OneExitsBeforeTheOthersAreDone) {

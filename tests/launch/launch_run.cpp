@@ -16,7 +16,6 @@
 #include <iterator>
 #include <list>
 #include <random>
-#include <sstream>
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -79,6 +78,12 @@ double seconds_now() {
 
 void pause_ms(int ms) {
   poll(nullptr, 0, ms);
+}
+
+char state_of(pid_t pid) {
+  const std::string stat = read_file(fmt::format("/proc/{}/stat", pid));
+  const size_t name_end = stat.rfind(')');
+  return name_end == stat.npos ? '\0' : stat[name_end + 2];
 }
 
 std::string probe() {
@@ -166,7 +171,9 @@ void Launch::start() {
   sigemptyset(&usual);
   sigaddset(&usual, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &usual);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(
+      &attributes,
+      static_cast<short>(POSIX_SPAWN_SETSIGDEF | (own_group_ ? POSIX_SPAWN_SETPGROUP : 0)));
   const int error = posix_spawnp(&pid_, words[0].c_str(), &actions, &attributes,
                                  pointers(words).data(), pointers(entries).data());
   posix_spawnattr_destroy(&attributes);
@@ -191,8 +198,20 @@ bool Launch::wait_for(std::string_view text, int times) {
   return true;
 }
 
+int Launch::number_before(std::string_view text) const {
+  const size_t end = result_.out.find(text);
+  if (end == std::string::npos) return -1;
+  const size_t blank = result_.out.rfind(' ', end - 1);
+  return std::atoi(result_.out.c_str() + (blank == std::string::npos ? 0 : blank + 1));
+}
+
 void Launch::signal(int signo) const {
   signal_process(pid_, signo);
+}
+
+void Launch::signal_group(int signo) const {
+  HCOMM_CHECK(own_group_ && pid_ > 1, "pid={}", pid_);
+  kill(-pid_, signo);
 }
 
 Result Launch::finish(double limit_s) {
@@ -227,14 +246,9 @@ std::vector<pid_t> Launch::processes() const {
   return found;
 }
 
-pid_t Launch::agent() const {
-  for (const pid_t pid : processes()) {
-    std::istringstream stat(read_file(fmt::format("/proc/{}/stat", pid)));
-    std::string word, name, state;
-    pid_t parent = 0;
-    stat >> word >> name >> state >> parent;
-    if (parent == pid_ && name == "(hcc-agent)") return pid;
-  }
+pid_t Launch::process(std::string_view name) const {
+  for (const pid_t pid : processes())
+    if (read_file(fmt::format("/proc/{}/comm", pid)) == fmt::format("{}\n", name)) return pid;
   return -1;
 }
 

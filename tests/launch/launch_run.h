@@ -38,14 +38,17 @@ class Launch {
   Launch& output(int fd);                          // its standard output; else it is captured
   Launch& errors(int fd);                          // its standard error, likewise
   Launch& prefix(std::vector<std::string> words);  // e.g. {"taskset", "-c", "1"}
+  Launch& own_group();                             // as a shell starts a job
 
   void start();
   // Until the captured output holds the text `times` times. False when it ended or time is up.
   bool wait_for(std::string_view text, int times = 1);
+  int number_before(std::string_view text) const;  // in the output so far; -1: none
   pid_t pid() const { return pid_; }
-  pid_t agent() const;                   // the keeper's child
-  std::vector<pid_t> processes() const;  // all that carry the token and live
+  pid_t process(std::string_view name) const;  // hcc-launch's own, e.g. "hcc-agent"; -1: none
+  std::vector<pid_t> processes() const;        // all that carry the token and live
   void signal(int signo) const;
+  void signal_group(int signo) const;  // of own_group
   Result finish(double limit_s = 30);
   // Waits for the job's processes to be gone. True when none is left.
   bool nothing_left(double limit_s = 5) const;
@@ -58,6 +61,7 @@ class Launch {
   std::string token_;
   int input_ = -2, output_ = -2, errors_ = -2;
   pid_t pid_ = -1;
+  bool own_group_ = false;
   UniqueFd out_, err_;
   Result result_;
   double started_ = 0;
@@ -69,6 +73,7 @@ Result launch(std::vector<std::string> arguments);
 void signal_process(pid_t pid, int signo);
 double seconds_now();
 bool wait_until(double limit_s, const auto& condition);
+char state_of(pid_t pid);        // R, S, T, Z, ... as ps shows it; 0: gone
 std::string temporary_folder();  // new and empty, removed at exit
 std::string read_file(const std::string& path);
 int count_of(std::string_view text, std::string_view what);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
 
 #include "launch/launch_run.h"
 
@@ -39,6 +40,37 @@ TEST(LaunchSignal, ARankMayEndWellOnTerm) {
   ASSERT_TRUE(run.wait_for("ready", 2));
   run.signal(SIGTERM);
   EXPECT_EQ(run.finish(10).code, 0);
+}
+
+// Of handlers that are there for one signal (SA_RESETHAND), or of a shell's trap.
+TEST(LaunchSignal, WhoIsToldToEndIsToldOnce) {
+  Launch run({"--grace", "300ms", "-n", "1", probe(), "signals", ":", "sh", "-c",
+              "trap 'exit 9' USR1; echo ready; while :; do sleep 0.02; done"});
+  ASSERT_TRUE(run.wait_for("ready", 2));
+  run.signal(SIGUSR1);
+  const Result result = run.finish(10);
+  EXPECT_EQ(result.code, 9);
+  EXPECT_EQ(count_of(result.out, "got 15"), 1) << result.out;
+}
+
+TEST(LaunchSignal, WhoOutlivesItsRankIsToldOnce) {
+  Launch run({"--grace", "300ms", "-n", "1", "sh", "-c", "\"$0\" signals & wait", probe()});
+  ASSERT_TRUE(run.wait_for("ready"));
+  run.signal(SIGTERM);
+  const Result result = run.finish(10);
+  EXPECT_EQ(result.code, 128 + SIGTERM);
+  EXPECT_EQ(count_of(result.out, "got 15"), 1) << result.out;
+}
+
+TEST(LaunchSignal, ASignalToTheWholeGroupReachesEachRankOnce) {
+  Launch run({"-n", "2", probe(), "signals"});
+  ASSERT_TRUE(run.own_group().wait_for("ready", 2));
+  run.signal_group(SIGUSR1);
+  ASSERT_TRUE(run.wait_for("got 10", 2));
+  run.signal(SIGUSR2);  // behind whatever came of the first
+  ASSERT_TRUE(run.wait_for("got 12", 2));
+  run.signal(SIGKILL);
+  EXPECT_EQ(count_of(run.finish(10).out, "got 10"), 2);
 }
 
 TEST(LaunchSignal, FirstInterruptGivesGrace) {
@@ -88,17 +120,20 @@ TEST(LaunchSignal, StopAndContinue) {
 struct Terminal {
   int fd = -1;
   pid_t pid = -1;
-  explicit Terminal(std::vector<std::string> words) {
-    words.insert(words.begin(), HCC_LAUNCH);
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
+  explicit Terminal(const std::function<void()>& run) {
     pid = forkpty(&fd, nullptr, nullptr, nullptr);
-    if (pid == 0) {
-      execv(arguments[0], arguments.data());
-      _exit(95);
-    }
+    if (pid != 0) return;
+    run();
+    _exit(95);
   }
+  explicit Terminal(std::vector<std::string> words)
+      : Terminal([&words] {
+          words.insert(words.begin(), HCC_LAUNCH);
+          std::vector<char*> arguments;
+          for (std::string& word : words) arguments.push_back(word.data());
+          arguments.push_back(nullptr);
+          execv(arguments[0], arguments.data());
+        }) {}
   ~Terminal() {
     close(fd);
     if (pid <= 0) return;
@@ -114,6 +149,7 @@ struct Terminal {
       return count_of(seen, wanted) >= times;
     });
   }
+  void signal_group(int signo) const { kill(-pid, signo); }
   void type(std::string_view text) {
     ASSERT_EQ(write(fd, text.data(), text.size()), ssize_t(text.size()));
   }
@@ -141,8 +177,85 @@ TEST(LaunchSignal, ControlCOfATerminalReachesEachRankOnce) {
   EXPECT_EQ(count_of(terminal.seen, "got 2"), 2) << terminal.seen;
 }
 
+// Rank 0 is in that group, the others are not.
+TEST(LaunchSignal, ASignalToTheForegroundGroupReachesEachRankOnce) {
+  Terminal terminal({"-n", "2", probe(), "signals"});
+  ASSERT_TRUE(terminal.shows("ready", 2)) << terminal.seen;
+  terminal.signal_group(SIGUSR1);
+  ASSERT_TRUE(terminal.shows("got 10", 2)) << terminal.seen;
+  terminal.signal_group(SIGUSR2);
+  ASSERT_TRUE(terminal.shows("got 12", 2)) << terminal.seen;
+  EXPECT_EQ(count_of(terminal.seen, "got 10"), 2) << terminal.seen;
+}
+
+// A job that a shell has put into the background, with the terminal as its standard input.
+TEST(LaunchSignal, STD_03_ABackgroundJobIsNotStopped) {
+  for (const std::string to : {"0", "all"}) {
+    Terminal shell([&to] {
+      const pid_t job = fork();
+      if (job == 0) {
+        setpgid(0, 0);
+        execl(HCC_LAUNCH, HCC_LAUNCH, "-n", "2", "--stdin", to.c_str(), "true", nullptr);
+        _exit(95);
+      }
+      setpgid(job, job);
+      int status = 0;
+      waitpid(job, &status, WUNTRACED);
+      if (WIFSTOPPED(status)) kill(-job, SIGKILL);
+      _exit(WIFSTOPPED(status) ? 77 : WEXITSTATUS(status));
+    });
+    EXPECT_EQ(shell.code(), 0) << to;
+  }
+}
+
+// A shell's foreground job; on SIGUSR1 the shell takes the terminal back, on another it returns it.
+[[noreturn]] void be_shell(std::vector<const char*> words) {
+  sigset_t request;
+  sigemptyset(&request);
+  sigaddset(&request, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &request, nullptr);
+  std::signal(SIGTTOU, SIG_IGN);
+  const pid_t job = fork();
+  if (job == 0) {
+    setpgid(0, 0);
+    tcsetpgrp(0, getpid());
+    std::signal(SIGTTOU, SIG_DFL);
+    sigprocmask(SIG_UNBLOCK, &request, nullptr);
+    words.push_back(nullptr);
+    execv(words[0], const_cast<char* const*>(words.data()));
+    _exit(95);
+  }
+  int signo = 0, status = 0;
+  sigwait(&request, &signo);
+  tcsetpgrp(0, getpgrp());
+  if (write(1, "background\n", 11) != 11) _exit(96);
+  sigwait(&request, &signo);
+  if (waitpid(job, &status, WUNTRACED | WNOHANG) == 0) {
+    tcsetpgrp(0, job);
+    waitpid(job, &status, WUNTRACED);
+  }
+  if (WIFSTOPPED(status)) kill(-job, SIGKILL);
+  _exit(WIFSTOPPED(status) ? 77 : WEXITSTATUS(status));
+}
+
+TEST(LaunchSignal, STD_03_AJobSentToTheBackgroundIsNotStoppedByInput) {
+  Terminal terminal([] {
+    be_shell({HCC_LAUNCH, "-n", "2", "--stdin", "all", "sh", "-c",
+              "echo ready; read line && echo \"took $line\""});
+  });
+  ASSERT_TRUE(terminal.shows("ready", 2)) << terminal.seen;
+  signal_process(terminal.pid, SIGUSR1);
+  ASSERT_TRUE(terminal.shows("background")) << terminal.seen;
+  terminal.type("typed\n");
+  pause_ms(50);  // a job that wrongly reads is stopped meanwhile
+  signal_process(terminal.pid, SIGUSR1);
+  EXPECT_TRUE(terminal.shows("took typed", 2)) << terminal.seen;
+  EXPECT_EQ(terminal.code(), 0) << terminal.seen;
+}
+
 TEST(LaunchSignal, STD_03_RankZeroReadsTheTerminal) {
-  Terminal terminal({"-n", "2", "sh", "-c", "read line && echo \"$HCOMM_RANK took $line\""});
+  Terminal terminal(
+      {"--keep-going", "-n", "2", "sh", "-c", "read line && echo \"$HCOMM_RANK took $line\""});
   terminal.type("typed\n");
   EXPECT_TRUE(terminal.shows("0 took typed")) << terminal.seen;
   EXPECT_EQ(terminal.code(), 1) << terminal.seen;  // rank 1 reads an end of file
