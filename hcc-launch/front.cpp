@@ -16,7 +16,8 @@ namespace hcomm::launch {
 
 namespace {
 
-constexpr int64_t kKillAgainMs = 50;
+constexpr int64_t kKillAgainMs = 50, kLongestKillPauseMs = 1000;
+constexpr int64_t kUnkillableNs = 10'000'000'000;
 constexpr int64_t kLeftoverMs = 1000;
 constexpr int64_t kInitCheckMs = 250;
 constexpr int kInitChecks = 6;  // 1.5 s of a job that cannot go on
@@ -161,9 +162,15 @@ void Front::on_end(uint32_t rank, const RankEnd& end) {
     agent_.reap_ranks();  // who has failed by now has failed by itself
     end_job(Cause::rank_failed, static_cast<int>(rank));
   }
-  const bool joined = trace::read_rank(agent_.area(rank), 0).has_value();
-  if (end.good() && !joined && init_check_ == 0)
+  if (agent_.living() == 0) loop_.cancel(timeout_);  // what is left is output, at its reader's pace
+  if (end.good() && !joined(rank) && init_check_ == 0)
     init_check_ = loop_.after_ms(kInitCheckMs, [this] { check_init(); });
+}
+
+// The communicator of the whole job; a program may have others, of its own choice.
+bool Front::joined(uint32_t rank) const {
+  const auto seen = trace::read_rank(agent_.area(rank), 0);
+  return seen && seen->ranks == job_.size();
 }
 
 // A rank that ended well without ever joining is missed by those that are in init. When all that
@@ -174,12 +181,14 @@ void Front::check_init() {
   bool stuck = true;
   int missing = -1;
   for (uint32_t rank = 0; rank < job_.size(); rank++) {
-    const auto seen = trace::read_rank(agent_.area(rank), 0);
+    const bool counts = joined(rank);
     if (agent_.alive(rank))
-      stuck = stuck && seen && seen->state == trace::RankState::starting;
-    else if (!seen && missing < 0)
+      stuck = stuck && counts &&
+              trace::read_rank(agent_.area(rank), 0)->state == trace::RankState::starting;
+    else if (!counts && missing < 0)
       missing = static_cast<int>(rank);
   }
+  stuck = stuck && missing >= 0;
   init_checks_ = stuck ? init_checks_ + 1 : 0;
   if (init_checks_ >= kInitChecks) {
     say("rank {} left before init: it exited with code 0 and never joined; the ranks that wait for "
@@ -215,11 +224,21 @@ void Front::begin_grace() {
   if (grace_ == 0) grace_ = loop_.after_ms(options_.grace_ms, [this] { kill_job(); });
 }
 
-// Again and again: a process may have been about to fork.
+// Again and again, for a process may have been about to fork; ever more slowly, for one that hangs
+// in the kernel has it all pending.
 void Front::kill_job() {
   loop_.cancel(grace_);
+  if (!agent_.anything_left()) return;
   agent_.signal_tree(SIGKILL);
-  grace_ = loop_.after_ms(kKillAgainMs, [this] { kill_job(); });
+  if (kill_pause_ms_ == 0) killing_since_ns_ = now_ns();
+  if (killing_since_ns_ != 0 && now_ns() - killing_since_ns_ > kUnkillableNs) {
+    killing_since_ns_ = 0;  // said once
+    say("still there after SIGKILL: processes {}; they wait in the kernel (ps -o stat,wchan), and "
+        "hcc-launch waits for them",
+        fmt::join(descendants(getpid()), ", "));
+  }
+  kill_pause_ms_ = std::clamp(kill_pause_ms_ * 2, kKillAgainMs, kLongestKillPauseMs);
+  grace_ = loop_.after_ms(kill_pause_ms_, [this] { kill_job(); });
 }
 
 void Front::end_leftovers() {

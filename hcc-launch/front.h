@@ -50,6 +50,7 @@ class Front final : AgentEvents {
   void remember_states();
   void begin_grace();
   void kill_job();
+  bool joined(uint32_t rank) const;
   void check_init();
   void serve_output();
   void end_leftovers();

@@ -44,6 +44,7 @@ std::optional<RankSnapshot> read_rank(const void* memory, size_t newest) {
   rank.state = state;
   rank.pid = area.pid.load(std::memory_order_relaxed);
   rank.rank = area.rank;
+  rank.ranks = area.ranks;
   rank.host.assign(area.host, strnlen(area.host, sizeof area.host));
   const double per_us = area.ticks_per_ns * 1000;
   const uint64_t start = area.start_ticks.load(std::memory_order_relaxed);

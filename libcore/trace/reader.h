@@ -24,7 +24,7 @@ struct OpSnapshot {
 struct RankSnapshot {
   RankState state = RankState::none;
   int pid = 0;
-  uint32_t rank = 0;
+  uint32_t rank = 0, ranks = 0;  // as its process gave them: of the job, or of a group of its own
   std::string host;
   int waiting_peer = -1;
   double waiting_us = 0;

@@ -301,6 +301,14 @@ TEST(LaunchExit, EXI_11_HelpersOfOtherKindsAreLeftAlone) {
   EXPECT_EQ(result.err.find("left before init"), std::string::npos) << result.err;
 }
 
+// Two that are long in the init of a communicator of their own miss nobody.
+TEST(LaunchExit, EXI_11_AGroupOfItsOwnMissesNobody) {
+  const Result result = launch(
+      {"--timeout", "2500ms", "-n", "2", probe(), "record", "starting", "", "2", ":", "true"});
+  EXPECT_EQ(result.code, 124);
+  EXPECT_EQ(result.err.find("left before init"), std::string::npos) << result.err;
+}
+
 TEST(LaunchExit, KeepGoingLetsOthersFinish) {
   const Result result = launch({"--keep-going", "-n", "1", probe(), "exit", "3", ":", "-n", "1",
                                 "sh", "-c", "sleep 0.3; echo done"});

@@ -166,11 +166,12 @@ int on_signal() {
   sleep_for_ever();
 }
 
-// Writes into the recorder as the library does.
-int record(const std::string& state, const std::string& after) {
-  hcomm::trace::Recorder recorder(number(variable("HCOMM_RECORDER_FD")),
-                                  static_cast<uint32_t>(rank()),
-                                  static_cast<uint32_t>(number(variable("HCOMM_SIZE"))));
+// Writes into the recorder as the library does. `after`: how it ends, "": not; `ranks`: of its
+// communicator, "": the job's.
+int record(const std::string& state, const std::string& after, const std::string& ranks) {
+  hcomm::trace::Recorder recorder(
+      number(variable("HCOMM_RECORDER_FD")), static_cast<uint32_t>(rank()),
+      static_cast<uint32_t>(number(ranks.empty() ? variable("HCOMM_SIZE") : ranks)));
   if (state == "running") {
     recorder.area().state.store(RankState::ready);
     uint64_t serial = 0;
@@ -263,7 +264,7 @@ int run(const std::vector<std::string>& words) {
   if (mode == "progress") return progress();
   if (mode == "cores") return print_cores();
   if (mode == "signals") return on_signal();
-  if (mode == "record") return record(word(2), word(3));
+  if (mode == "record") return record(word(2), word(3), word(4));
   if (mode == "meet") return meet();
   if (mode == "descriptors") return print_descriptors();
   if (mode == "pieces") return pieces(word(2));
