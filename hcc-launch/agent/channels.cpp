@@ -27,10 +27,9 @@ bool Agent::read_channel(uint32_t rank, Stream stream) {
     return false;
   }
   const auto take = [&](const Piece& piece) { events_.on_output(rank, stream, piece); };
-  const bool held = from.lines.holds();
-  from.lines.feed({buffer_.data(), static_cast<size_t>(bytes)}, wall_ns(), take);
+  const bool begun = from.lines.feed({buffer_.data(), static_cast<size_t>(bytes)}, wall_ns(), take);
   if (settings_.held_ms == 0) from.lines.flush(take);
-  if (from.lines.holds() && !held) {
+  if (begun && from.lines.holds()) {
     from.held_since_ns = now_ns();
     if (flush_timer_ == 0)
       flush_timer_ = loop_.after_ms(settings_.held_ms, [this] { flush_held(); });

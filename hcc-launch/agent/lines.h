@@ -30,7 +30,8 @@ using TakePiece = std::function<void(const Piece&)>;
 
 class LineSplitter {
  public:
-  void feed(std::string_view bytes, int64_t wall_ns, const TakePiece& take);
+  // True when what is held now has begun within these bytes.
+  bool feed(std::string_view bytes, int64_t wall_ns, const TakePiece& take);
   void flush(const TakePiece& take);  // what is held, as an unfinished piece
   bool holds() const { return !held_.empty(); }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hcc-launch/output/printer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,35 +37,46 @@ std::string_view last_state(std::string_view text) {
 
 }  // namespace
 
+// The mode of fd itself is shared with other processes (our shell's terminal): it stays as it is.
 Sink::Sink(Loop& loop, int fd) : loop_(loop), fd_(fd), terminal_(isatty(fd) != 0) {
   struct stat info {};
-  regular_ = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  if (fstat(fd, &info) != 0) return;
+  regular_ = S_ISREG(info.st_mode);
+  socket_ = S_ISSOCK(info.st_mode);
+  if (!S_ISFIFO(info.st_mode) && !S_ISCHR(info.st_mode)) return;
+  own_.reset(open(fmt::format("/proc/self/fd/{}", fd).c_str(),
+                  O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (own_) fd_ = own_.get();
 }
 
 Sink::~Sink() {
   if (watched_) loop_.forget(fd_);
 }
 
-// Its mode is shared with other processes (our shell's terminal), so it stays blocking: a write
-// that is known to fit does not wait.
-bool Sink::writable() const {
-  if (regular_) return true;
+// Then it is asked first: a pipe that is writable has room for what we write at once.
+bool Sink::may_block() const {
+  if (regular_ || socket_ || own_) return false;
   pollfd poll_fd{fd_, POLLOUT, 0};
-  return poll(&poll_fd, 1, 0) > 0;
+  return poll(&poll_fd, 1, 0) <= 0;
+}
+
+ssize_t Sink::write_some(std::string_view bytes) const {
+  return socket_ ? send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT)
+                 : write(fd_, bytes.data(), bytes.size());
 }
 
 // A pipe that is writable takes PIPE_BUF bytes. Whole lines, where there is one: other processes
 // may write to the same place.
-size_t Sink::next_write() const {
+std::string_view Sink::next_write() const {
   const std::string_view rest = std::string_view(buffer_).substr(begin_);
   const size_t most = regular_ ? rest.size() : std::min<size_t>(rest.size(), PIPE_BUF);
   const size_t newline = rest.substr(0, most).rfind('\n');
-  return most == rest.size() || newline == rest.npos ? most : newline + 1;
+  return rest.substr(0, most == rest.size() || newline == rest.npos ? most : newline + 1);
 }
 
 void Sink::flush() {
-  while (!empty() && error_ == 0 && writable()) {
-    const ssize_t bytes = write(fd_, buffer_.data() + begin_, next_write());
+  while (!empty() && error_ == 0 && !may_block()) {
+    const ssize_t bytes = write_some(next_write());
     if (bytes >= 0)
       begin_ += static_cast<size_t>(bytes);
     else if (errno == EAGAIN)

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fd.h"
 #include "hcc-launch/agent/lines.h"
 #include "hcc-launch/agent/loop.h"
 #include "hcc-launch/options.h"
@@ -44,12 +45,14 @@ class Sink {
  private:
   static constexpr size_t kFullBytes = 1 << 20;
 
-  bool writable() const;
-  size_t next_write() const;
+  bool may_block() const;
+  ssize_t write_some(std::string_view bytes) const;
+  std::string_view next_write() const;
 
   Loop& loop_;
   int fd_;
-  bool terminal_ = false, regular_ = false, watched_ = false;
+  UniqueFd own_;  // the same place, opened anew so that we alone see it non-blocking; -1: cannot be
+  bool terminal_ = false, regular_ = false, socket_ = false, watched_ = false;
   std::string buffer_;
   size_t begin_ = 0;
   int error_ = 0;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,6 +167,64 @@ TEST(LaunchStdio, STD_07_CarriageReturnsAreKeptInFilesAndPipes) {
   EXPECT_EQ(count_of(result.out, "%"), 200) << result.out;
   EXPECT_EQ(count_of(result.out, "[0] "), 1);
   EXPECT_EQ(count_of(result.out, "[1] "), 1);
+}
+
+TEST(LaunchStdio, STD_07_CarriageReturnsAreKeptInAFile) {
+  std::string expected;
+  for (int i = 1; i <= 100; i++) expected += "\r" + std::to_string(i) + "%";
+  const std::string path = temporary_folder() + "/out";
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  for (const std::string ranks : {"1", "2"}) {
+    ASSERT_EQ(ftruncate(file.get(), 0), 0);
+    Launch run({"-n", ranks, "--label", "none", probe(), "progress"});
+    EXPECT_EQ(run.output(file.get()).finish().code, 0);
+    const std::string seen = read_file(path);
+    EXPECT_TRUE(ranks != "1" || seen == expected + "\n") << seen;
+    EXPECT_EQ(count_of(seen, "%"), ranks == "1" ? 100 : 200) << seen;
+    EXPECT_EQ(seen.find('\x1b'), std::string::npos) << seen;
+  }
+}
+
+// Output that nobody takes does not hold up the time limit.
+TEST(LaunchStdio, AFullTerminalDoesNotBlockTheLauncher) {
+  int master = -1, slave = -1;
+  ASSERT_EQ(openpty(&master, &slave, nullptr, nullptr, nullptr), 0);
+  const UniqueFd reading(master);
+  UniqueFd writing(slave);
+  Launch run({"--timeout", "500ms", "yes"});
+  ASSERT_TRUE(run.output(writing.get()).wait_for("the time limit of 0.5 s is reached"));
+  writing.reset();
+  std::thread reader([master] {
+    char buffer[65536];
+    while (read(master, buffer, sizeof buffer) > 0) {
+    }
+  });
+  EXPECT_EQ(run.finish(10).code, 124);
+  reader.join();
+}
+
+// What the pipe, the launcher's buffer and the rank's own pipe hold together: the rank is gone, its
+// output waits for `less` to be scrolled.
+TEST(LaunchStdio, AJobThatIsOverHasNoTimeLimit) {
+  constexpr size_t kBytes = (1 << 20) + (128 << 10);
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  Launch run(
+      {"--timeout", "2s", "--grace", "100ms", "head", "-c", std::to_string(kBytes), "/dev/zero"});
+  run.output(writing.get()).start();
+  writing.reset();
+  const double limit = seconds_now() + 2.2;
+  ASSERT_TRUE(wait_until(2, [&] { return run.process("hcc-agent") > 0; }));
+  wait_until(10, [&] { return seconds_now() > limit; });  // the limit is what passes here
+  char buffer[65536];
+  size_t seen = 0;
+  for (ssize_t got = 0; (got = read(reading.get(), buffer, sizeof buffer)) > 0;)
+    seen += static_cast<size_t>(got);
+  const Result result = run.finish(10);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(seen, kBytes);
 }
 
 TEST(LaunchStdio, UnfinishedLinesAreShownAndContinued) {

@@ -42,6 +42,17 @@ TEST(LaunchLines, CutsAtNewlines) {
   EXPECT_EQ(seen({"x\r\n"}), "<x\r>");
 }
 
+// By which the agent knows how long it has been held.
+TEST(LaunchLines, TellsWhenWhatItHoldsHasBegun) {
+  LineSplitter lines;
+  const auto drop = [](const Piece&) {};
+  EXPECT_TRUE(lines.feed("a", 0, drop));
+  EXPECT_FALSE(lines.feed("b", 0, drop));
+  EXPECT_TRUE(lines.feed("c\nd", 0, drop)) << "another line";
+  EXPECT_FALSE(lines.feed("e\n", 0, drop));
+  EXPECT_FALSE(lines.feed("", 0, drop));
+}
+
 TEST(LaunchLines, MemoryIsBounded) {
   const std::string piece(kMaxHeldBytes - 1, 'x');
   EXPECT_EQ(seen({piece, "y"}), "<" + piece + "y~");
