@@ -33,7 +33,10 @@ it comes from the node of the core that first touches it.)"},
      R"(The job ends well when all its ranks exit with 0. When a rank fails (another code, or a
 signal), the others are told to end with SIGTERM, and after the grace time by SIGKILL; so
 is whatever the ranks started, in any session or process group. With --keep-going the
-others run on. Ranks that end because they were told to are not counted as failed.
+others run on. Ranks that end because they were told to (by SIGTERM or SIGKILL, or with
+code 143 or 137) are not counted as failed; one that crashes meanwhile, or exits with a
+code of its own, is. --timeout is for ranks that run: once all have ended, their output
+may take its time.
 
 The exit code is that of the first rank that failed: its own code, or 128 + its signal.
 124: --timeout was reached, or a rank ended before init while the others wait for it in

@@ -15,11 +15,19 @@ bool Verdict::job_ends(Cause cause, int detail) {
   return true;
 }
 
+// As somebody ends who was told to: by our signal, or by the code that stands for it. Any other
+// end, a crash or a code of its own, is the rank's.
+bool Verdict::ends_as_told(const RankEnd& end) const {
+  const int code = code_of(end);
+  return code == 128 + SIGTERM || code == 128 + SIGKILL ||
+         (cause_ == Cause::user_signal && code == 128 + detail_);
+}
+
 bool Verdict::rank_ended(uint32_t rank, const RankEnd& end) {
   ranks_[rank].end = end;
-  ranks_[rank].by_launcher = ending() && !end.good();
+  ranks_[rank].by_launcher = ending() && ends_as_told(end);
   order_.push_back(rank);
-  if (first_ || !failed(rank)) return false;
+  if (first_ || ending() || !failed(rank)) return false;
   first_ = rank;
   return true;
 }

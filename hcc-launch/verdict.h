@@ -33,7 +33,7 @@ class Verdict {
   // `detail`: the signal of user_signal, the rank that left, the code of start_failed. The first
   // cause stays; true when this is it.
   bool job_ends(Cause cause, int detail);
-  // True when this is the first rank that failed by itself.
+  // True when this is the first rank that failed by itself, and so the cause of what follows.
   bool rank_ended(uint32_t rank, const RankEnd& end);
 
   Cause cause() const { return cause_; }
@@ -51,6 +51,7 @@ class Verdict {
     bool by_launcher = false;
   };
 
+  bool ends_as_told(const RankEnd& end) const;
   int code_after_signal() const;
 
   std::vector<Rank> ranks_;

@@ -164,6 +164,24 @@ TEST(LaunchVerdict, WhoIsToldToEndHasNotFailed) {
   EXPECT_EQ(verdict.exit_code(), 7);
 }
 
+TEST(LaunchVerdict, WhoCrashesWhenToldToEndHasFailed) {
+  Verdict verdict(6);
+  verdict.job_ends(Cause::timeout, 0);
+  const RankEnd ends[] = {ended(0, SIGSEGV), ended(3),         ended(128 + SIGTERM),
+                          ended(0, SIGKILL), ended(0, SIGINT), ended(0)};
+  for (uint32_t rank = 0; rank < 6; rank++) EXPECT_FALSE(verdict.rank_ended(rank, ends[rank]));
+  for (const uint32_t rank : {0u, 1u, 4u}) EXPECT_TRUE(verdict.failed(rank)) << rank;
+  for (const uint32_t rank : {2u, 3u}) EXPECT_TRUE(verdict.ended_by_launcher(rank)) << rank;
+  EXPECT_FALSE(verdict.failed(5) || verdict.ended_by_launcher(5));
+  EXPECT_FALSE(verdict.first_failure()) << "the time limit was first";
+  EXPECT_EQ(verdict.exit_code(), 124);
+
+  Verdict by_user(1);
+  by_user.job_ends(Cause::user_signal, SIGINT);
+  by_user.rank_ended(0, ended(0, SIGINT));
+  EXPECT_TRUE(by_user.ended_by_launcher(0));
+}
+
 TEST(LaunchVerdict, CodesOfOtherEnds) {
   Verdict timeout(1);
   timeout.job_ends(Cause::timeout, 0);
