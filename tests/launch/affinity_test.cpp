@@ -85,6 +85,17 @@ TEST(LaunchAffinity, TooManyThreadsForTheCoresIsWarnedOf) {
             std::string::npos);
 }
 
+// Calls about memory are refused, as in some containers: binding does without, and nothing is said.
+TEST(LaunchAffinity, AFF_07_DeniedMemoryPolicy) {
+  for (const std::string how : {"none", "core", "numa"}) {
+    Launch run({"-q", "--bind-to", how, "-n", "2", probe(), "cores"});
+    const Result result = run.prefix({probe(), "deny", "numa"}).finish();
+    EXPECT_EQ(result.code, 0) << how << result.err;
+    EXPECT_EQ(result.err, "") << how;
+    EXPECT_EQ(count_of(result.out, "\n"), 2) << how;
+  }
+}
+
 // No topology to be seen, as in some containers: still within the mask, and nothing is said.
 TEST(LaunchAffinity, AFF_07_HiddenNumaNodes) {
   Launch run({"--bind-to", "numa", "-n", "1", probe(), "cores"});

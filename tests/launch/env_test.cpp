@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -109,6 +110,23 @@ TEST(LaunchEnv, ENV_05_ArgumentsAreByteIdentical) {
 TEST(LaunchEnv, ENV_05_AfterTwoDashesEvenAColonIsAnArgument) {
   const auto seen = split_zero(launch({"--", probe(), "argv", ":", "-n", ":"}).out);
   EXPECT_EQ(seen, (std::vector<std::string>{probe(), "argv", ":", "-n", ":"}));
+}
+
+// Hosts are not served: a job that names some is refused, and never run here instead.
+TEST(LaunchEnv, ENV_11_NoLocalFallbackForAHostfile) {
+  const std::string folder = temporary_folder(), marker = folder + "/ran";
+  std::ofstream(folder + "/empty").flush();
+  std::ofstream(folder + "/secret") << "h1\n";
+  chmod((folder + "/secret").c_str(), 0);
+  for (const std::string& file : {std::string("/nosuch"), folder + "/empty", folder + "/secret"})
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"--hostfile", file, "touch", marker},
+          {"--hostfile=" + file, "touch", marker}}) {
+      const Result result = launch(words);
+      EXPECT_EQ(result.code, 2) << file;
+      EXPECT_NE(result.err.find("unknown option --hostfile"), std::string::npos) << result.err;
+      EXPECT_NE(access(marker.c_str(), F_OK), 0);
+    }
 }
 
 // What other launchers left in the environment changes nothing.

@@ -28,6 +28,13 @@ TEST(LaunchLibrary, EXI_01_KillOfLauncherDuringACollectiveThatNeverCompletes) {
   EXPECT_TRUE(run.nothing_left(5));
 }
 
+TEST(LaunchLibrary, AFF_07_DeniedMemoryPolicy) {
+  Launch run({"-n", "2", LIBRARY_PROBE, "sum"});
+  const Result result = run.prefix({probe(), "deny", "numa"}).finish();
+  EXPECT_EQ(result.code, 0) << result.out << result.err;
+  EXPECT_EQ(result.err, "");
+}
+
 // In the middle of operations over shared memory; 2 times, or HCOMM_TEST_ROUNDS.
 TEST(LaunchLibrary, SHM_05_KillOfLauncherLeavesNothing) {
   const auto entries = [] { return test::shell("ls -A /dev/shm | grep -i hcomm").output; };
@@ -84,7 +91,7 @@ TEST(LaunchLibrary, EXI_09_OneExitsBeforeItsFirstCollective) {
   Launch run({"-n", "4", LIBRARY_PROBE, "leave"});
   const Result result = run.finish();
   EXPECT_EQ(result.code, 7) << result.out << result.err;
-  EXPECT_LT(result.seconds, 10);
+  EXPECT_LT(result.seconds, 5);
   EXPECT_TRUE(run.nothing_left());
 }
 
@@ -93,7 +100,7 @@ TEST(LaunchLibrary, EXI_11_OneLeavesBeforeInit) {
   const Result result = run.finish();
   EXPECT_EQ(result.code, 124) << result.out << result.err;
   EXPECT_TRUE(has(result.err, "rank 3 left before init")) << result.err;
-  EXPECT_LT(result.seconds, 15);
+  EXPECT_LT(result.seconds, 5);
   EXPECT_TRUE(run.nothing_left());
 }
 

@@ -68,13 +68,14 @@ TEST(LaunchStdio, STD_01_StdinIsExactAndEnds) {
   for (const size_t count : {0ul, 1ul, 65535ul, 65536ul, 65537ul, 10ul << 20}) {
     const std::string bytes = pattern_bytes(count);
     const UniqueFd file = file_with(bytes);
-    Launch from_file({"-n", "2", "sh", "-c", "[ $HCOMM_RANK = 1 ] || exec \"$0\" hash", probe()});
+    Launch from_file({"-n", "4", "sh", "-c", "[ $HCOMM_RANK != 0 ] || exec \"$0\" hash", probe()});
     EXPECT_EQ(from_file.input(file.get()).finish().out, expected_hash(bytes)) << count;
 
     Feed feed(bytes);
-    Launch to_all({"-n", "2", "--stdin", "all", probe(), "hash"});
+    Launch to_all({"-n", "4", "--stdin", "all", probe(), "hash"});
     const Result result = to_all.input(feed.reading.get()).finish();
-    EXPECT_EQ(result.out, expected_hash(bytes) + expected_hash(bytes)) << count << result.err;
+    const std::string two = expected_hash(bytes) + expected_hash(bytes);
+    EXPECT_EQ(result.out, two + two) << count << result.err;
   }
 }
 
