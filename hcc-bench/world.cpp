@@ -76,10 +76,12 @@ int launched_size(std::string& from) {
 World::World() {
   const double before_mib = resident_mib();
   const int64_t start_ns = now_ns();
-  require(hcommCommInitWorld(&comm_, nullptr), nullptr, "join the communicator of the job");
+  hcommComm_t joined = nullptr;
+  require(hcommCommInitWorld(&joined, nullptr), nullptr, "join the communicator of the job");
+  comm_.reset(joined);
   init_seconds_ = static_cast<double>(now_ns() - start_ns) * 1e-9;
-  require(hcommCommUserRank(comm_, &rank_), comm_, "rank");
-  require(hcommCommCount(comm_, &ranks_), comm_, "count");
+  require(hcommCommUserRank(comm(), &rank_), comm(), "rank");
+  require(hcommCommCount(comm(), &ranks_), comm(), "count");
   std::string from;
   const int launched = launched_size(from);
   if (launched > 1 && launched != ranks_)
@@ -91,24 +93,20 @@ World::World() {
   Member me{};
   host_name().copy(me.host, sizeof me.host - 1);
   members_.resize(static_cast<size_t>(ranks_));
-  require(hcommAllGather(&me, members_.data(), sizeof me, hcommUint8, comm_, nullptr), comm_,
+  require(hcommAllGather(&me, members_.data(), sizeof me, hcommUint8, comm(), nullptr), comm(),
           "all_gather of the host names");
   init_seconds_ = maximum(init_seconds_);
   memory_mib_ = maximum(std::max(0.0, resident_mib() - before_mib));
 }
 
-World::~World() {
-  if (comm_ != nullptr) hcommCommDestroy(comm_);
-}
-
 void World::barrier() {
-  require(hcommBarrier(comm_, nullptr), comm_, "barrier");
+  require(hcommBarrier(comm(), nullptr), comm(), "barrier");
 }
 
 void World::maximum(std::span<double> values) {
-  require(hcommAllReduce(values.data(), values.data(), values.size(), hcommFloat64, hcommMax, comm_,
-                         nullptr),
-          comm_, "all_reduce of the times");
+  require(hcommAllReduce(values.data(), values.data(), values.size(), hcommFloat64, hcommMax,
+                         comm(), nullptr),
+          comm(), "all_reduce of the times");
 }
 
 double World::maximum(double value) {
@@ -117,7 +115,7 @@ double World::maximum(double value) {
 }
 
 uint64_t World::sum(uint64_t value) {
-  require(hcommAllReduce(&value, &value, 1, hcommUint64, hcommSum, comm_, nullptr), comm_,
+  require(hcommAllReduce(&value, &value, 1, hcommUint64, hcommSum, comm(), nullptr), comm(),
           "all_reduce of the errors");
   return value;
 }

@@ -7,9 +7,11 @@
 #include <hcomm/hcomm.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "hcc-bench/measure/team.h"
@@ -33,7 +35,6 @@ class World : public Team {
   World();  // joins; throws unavailable when the job has more processes than the world has ranks
   World(const World&) = delete;
   World& operator=(const World&) = delete;
-  ~World() override;
 
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
@@ -42,7 +43,7 @@ class World : public Team {
   double maximum(double value);
   uint64_t sum(uint64_t value);
 
-  hcommComm_t comm() const { return comm_; }
+  hcommComm_t comm() const { return comm_.get(); }
   int local_ranks() const;  // on this rank's host
   int hosts() const;
   std::string hosts_text() const;  // "n01:4 n02:4"
@@ -50,7 +51,10 @@ class World : public Team {
   double memory_mib() const { return memory_mib_; }  // that joining took, of the largest rank
 
  private:
-  hcommComm_t comm_ = nullptr;
+  struct Leave {
+    void operator()(hcommComm_t comm) const { hcommCommDestroy(comm); }
+  };
+  std::unique_ptr<std::remove_pointer_t<hcommComm_t>, Leave> comm_;
   int rank_ = 0, ranks_ = 1;
   std::vector<Member> members_;
   double init_seconds_ = 0, memory_mib_ = 0;
