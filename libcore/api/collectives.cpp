@@ -19,8 +19,7 @@ hcommResult_t run(const char* what, Arguments&& arguments, hcommComm_t comm,
     } else if (stream != nullptr && !alive(stream)) [[unlikely]] {
       result = refuse_handle(what, stream);
     } else if (comm->finalized) [[unlikely]] {
-      result = refuse(hcomm::Code::invalid_usage,
-                      fmt::format("{}: communicator {} is finalized", what, comm->name));
+      result = refuse_finalized(what, comm);
     } else if (std::string wrong = check(arguments, comm); !wrong.empty()) [[unlikely]] {
       wrong = fmt::format("{} on rank {} of {}: {}", what, comm->communicator->rank(), comm->name,
                           wrong);

@@ -92,7 +92,7 @@ hcommResult_t refuse_any(const char* call, const char* argument, const char* wha
     return refuse(Code::invalid_argument,
                   fmt::format("{}: {} is no {}, or was destroyed", call, argument, what));
   return refuse(Code::invalid_usage,
-                fmt::format("{}: this process was forked after the {} was made; make a new one here",
+                fmt::format("{}: this process was forked after the {} was made; make a new one",
                             call, what));
 }
 
@@ -104,12 +104,16 @@ hcommResult_t refuse_handle(const char* call, hcommComm_t comm) {
     if (result == hcommInProgress || result == hcommSuccess)
       return refuse(Code::invalid_usage,
                     fmt::format("{}: the communicator is not ready (blocking=0): call "
-                                "hcommCommGetAsyncError until it tells another than hcommInProgress",
+                                "hcommCommGetAsyncError until it tells other than hcommInProgress",
                                 call));
     remember(fmt::format("{}: {}", call, comm->joining->text()));
     return result;
   }
   return refuse_any(call, "comm", "communicator", comm);
+}
+hcommResult_t refuse_finalized(const char* call, hcommComm_t comm) {
+  return refuse(Code::invalid_usage,
+                fmt::format("{}: communicator {} is finalized", call, comm->name));
 }
 hcommResult_t refuse_handle(const char* call, hcommStream_t stream) {
   return refuse_any(call, "stream", "stream", stream);

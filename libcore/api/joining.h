@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator that is joined in the background (hcommConfig_t.blocking = 0). Shared by its handle
-// and the thread that joins, which may outlive the handle. Private to api/.
+// A communicator that is joined in the background (hcommConfig_t.blocking = 0). Shared by its
+// handle and the thread that joins, which may outlive the handle. Private to api/.
 #pragma once
 
 #include <condition_variable>

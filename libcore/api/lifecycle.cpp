@@ -106,6 +106,7 @@ Config configured_child(const Communicator& parent, const hcommConfig_t* given) 
 template <typename Make>
 hcommResult_t make_child(const char* call, hcommComm_t comm, hcommComm_t* newcomm, Make make) {
   using hcomm::comm::Turn;
+  if (comm->finalized) return refuse_finalized(call, comm);
   auto taken =
       std::make_shared<std::unique_ptr<Turn>>(std::make_unique<Turn>(*comm->communicator));
   return now_or_at_group_end(call, [=] {

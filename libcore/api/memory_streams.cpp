@@ -159,6 +159,7 @@ hcommResult_t hcommRedOpCreatePreMulSum(hcommRedOp_t* op, const void* scalar,
                                         hcommDataType_t datatype, hcommComm_t comm) {
   return guarded("hcommRedOpCreatePreMulSum", [&] {
     if (!alive(comm)) return refuse_handle("hcommRedOpCreatePreMulSum", comm);
+    if (comm->finalized) return refuse_finalized("hcommRedOpCreatePreMulSum", comm);
     if (op == nullptr || scalar == nullptr)
       return bad("hcommRedOpCreatePreMulSum", "op or scalar is NULL");
     if (datatype < 0 || datatype >= hcommNumTypes)

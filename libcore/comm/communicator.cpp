@@ -65,7 +65,9 @@ bool Communicator::may_begin(const Call& call) {
 
 void Communicator::begin(const Call& call) {
   if (!may_begin(call)) return;
-  sequence_.store(sequence_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const uint64_t sequence = sequence_.load(std::memory_order_relaxed) + 1;
+  sequence_.store(sequence, std::memory_order_relaxed);
+  said_[sequence % kSaid] = said(call);
   if (again_ && call == call_) {  // as the last: nothing to look up, nothing to bind
     record(*plan_, call);
     executor_.bind_again({low(sequence_), signature_});
@@ -111,7 +113,10 @@ void Communicator::cannot_begin() {
 }
 
 void Communicator::begin_anew(const Call& call) {
-  const Plans::Found found = plans_->find(call);
+  // What is scaled lies elsewhere: never in place.
+  Call planned = call;
+  if (call.op == Op::premul_sum) planned.in_place = false;
+  const Plans::Found found = plans_->find(planned);
   plan_ = found.plan;
   signature_ = found.signature;
   bind(call, *found.plan);
@@ -240,7 +245,8 @@ Fault Communicator::describe_fault() {
   if (fault_.operation.empty()) {
     fault_.operation = schedule::name(call_.collective);
     fault_.bytes = call_.count * size_of(call_.type);
-    if (fault_.peer >= 0) fault_.transport = links_->transport_of(static_cast<uint32_t>(fault_.peer));
+    if (fault_.peer >= 0)
+      fault_.transport = links_->transport_of(static_cast<uint32_t>(fault_.peer));
   }
   return fault_;
 }
@@ -251,7 +257,7 @@ void Communicator::explain_failed_step() {
   const int peer = executor_.failed_peer();
   if (broken()) return;
   if (code == Code::invalid_usage && call_.collective != Collective::point_to_point) {
-    control().stalled(membership_.id, rank(), ranks(), sequence_, signature_text());
+    tell_calls();
     if (wait_for_verdict(kVerdict_ms)) return;
   }
   if (code == Code::peer_failed && wait_for_verdict(kVerdict_ms / 2)) return;
@@ -289,7 +295,7 @@ void Communicator::idle(int64_t since_begin_ns, int64_t since_progress_ns) {
   if (since_progress_ns >= kStall_ns && !reported_stall_) {
     reported_stall_ = true;
     if (call_.collective != Collective::point_to_point)
-      control().stalled(membership_.id, rank(), ranks(), sequence_, signature_text());
+      tell_calls();
   }
   const int64_t waited_ns = since_begin_ns - waits_from_ns_;
   if (config_.timeout_ms > 0 && waited_ns >= config_.timeout_ms * 1'000'000) time_out(waited_ns);
@@ -399,12 +405,24 @@ void Communicator::abort(std::string_view why) {
                                    why)));
 }
 
-std::string Communicator::signature_text() const {
-  std::string text = fmt::format("{}{} {} count={}", schedule::name(call_.collective),
-                                 call_.varied ? "_v" : "", name(call_.type), call_.count);
-  if (reduces(call_.collective)) text += fmt::format(" op={}", name(call_.op));
-  if (rooted(call_.collective)) text += fmt::format(" root={}", call_.root);
+// Counts of a V form differ from rank to rank; those that all know are compared by the label.
+std::string Communicator::signature_text(const Said& said) {
+  std::string text =
+      fmt::format("{}{} {}", schedule::name(said.collective), said.varied ? "_v" : "",
+                  name(said.type));
+  if (!said.varied) text += fmt::format(" count={}", said.count);
+  if (reduces(said.collective)) text += fmt::format(" op={}", name(said.op));
+  if (rooted(said.collective)) text += fmt::format(" root={}", said.root);
   return text;
+}
+
+// Tells the hub what this rank is in, and what it called before: the part of a rank may be done
+// long before a peer sees that it was part of another call.
+void Communicator::tell_calls() {
+  const uint64_t last = sequence_;
+  for (uint64_t sequence = last < kSaid ? 1 : last - kSaid + 1; sequence <= last; sequence++)
+    control().stalled(membership_.id, rank(), ranks(), sequence,
+                      signature_text(said_[sequence % kSaid]));
 }
 
 std::string Communicator::operation_text() const {
@@ -416,7 +434,7 @@ std::string Communicator::operation_text() const {
                            : fmt::format("{}: group of {} sends and receives, the first: {}",
                                          config_.name, exchanged_, first);
   }
-  return fmt::format("{} #{} ({})", config_.name, sequence_.load(), signature_text());
+  return fmt::format("{} #{} ({})", config_.name, sequence_.load(), signature_text(said(call_)));
 }
 
 std::string Communicator::member_text(uint32_t peer) const {

@@ -8,6 +8,7 @@
 // The first failure wins and stays: later calls return it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -124,7 +125,20 @@ class Communicator final : public engine::Party {
   Failure failure_of(Code code, int peer, std::string text) const;
   void explain_failed_step();
   void time_out(int64_t waited_ns);
-  std::string signature_text() const;
+  // What a call was, as ranks compare it.
+  struct Said {
+    size_t count = 0;
+    uint32_t root = 0;
+    schedule::Collective collective{};
+    Type type{};
+    Op op{};
+    bool varied = false;
+  };
+  static Said said(const Call& call) {
+    return {call.count, call.root, call.collective, call.type, call.op, call.varied};
+  }
+  static std::string signature_text(const Said& said);
+  void tell_calls();
   std::string operation_text() const;
   std::string member_text(uint32_t rank) const;
   Control& control() { return membership_.line->control(); }
@@ -154,6 +168,8 @@ class Communicator final : public engine::Party {
   size_t exchanged_ = 0;    // sends and receives of it
   std::atomic<uint64_t> sequence_{0};  // of collectives; abort reads it from any thread
   trace::OpRecord* record_ = nullptr;
+  static constexpr size_t kSaid = 4;
+  std::array<Said, kSaid> said_;  // of the last collectives, by sequence
   bool finished_ = false, reported_stall_ = false;
   int shown_peer_ = -1;             // waits for, as the recorder shows it
   int64_t shown_progress_ns_ = 0;   // when it was looked at: the time since anything moved

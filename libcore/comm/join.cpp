@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/bytes.h"
 #include "comm/control/hub.h"
 #include "comm/control/job.h"
 #include "hcomm/hcomm.h"
@@ -12,11 +13,16 @@ namespace hcomm::comm {
 
 namespace {
 
-// What all ranks must have equal, beside what agree_on_choice compares.
+// What all ranks must have equal, beside what agree_on_choice compares. Of a long name its end is
+// compared by a hash.
 std::string settings_of(const Config& config) {
+  constexpr size_t kShown = 200;
+  std::string name = config.name;
+  if (name.size() > kShown)
+    name = fmt::format("{}...{:016x}", name.substr(0, kShown), hash_bytes(name));
   return fmt::format("HCOMM_NAME={} HCOMM_ALGO={} HCOMM_TILE={} HCOMM_WINDOW={} "
                      "HCOMM_DETERMINISTIC={}",
-                     config.name, config.algorithm, config.tile_bytes, config.window,
+                     name, config.algorithm, config.tile_bytes, config.window,
                      config.deterministic ? "on" : "off");
 }
 

@@ -105,7 +105,7 @@ TEST(Calls, SettingsThatAreNotOfferedAreRefused) {
       {hcommInvalidArgument, [](hcommConfig_t& c) { c.timeout_ms = -1; }},
       {hcommInvalidArgument, [](hcommConfig_t& c) { c.init_timeout_ms = -5; }},
       {hcommInvalidArgument, [](hcommConfig_t& c) { c.transports = "pigeon"; }},
-      {hcommUnsupported, [](hcommConfig_t& c) { c.blocking = 0; }},
+      {hcommInvalidArgument, [](hcommConfig_t& c) { c.blocking = 2; }},
       {hcommUnsupported, [](hcommConfig_t& c) { c.compression = "zstd"; }},
       {hcommUnsupported, [](hcommConfig_t& c) { c.integrity = "crc32c"; }},
       {hcommUnsupported, [](hcommConfig_t& c) { c.topology = "/no/such.xml"; }},

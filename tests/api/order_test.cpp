@@ -104,7 +104,8 @@ TEST(Order, SplitsOfAGroupKeepTheirOrder) {
       int rank = -1;
       hcommCommUserRank(all, &rank);
       if (rank != 3 - self.rank || sum(all) != 6) self.findings->add("wrong order");
-      for (const hcommComm_t comm : {halves, pairs, all}) self.ok(hcommCommDestroy(comm), "destroy");
+      for (const hcommComm_t comm : {halves, pairs, all})
+        self.ok(hcommCommDestroy(comm), "destroy");
     }
   });
   EXPECT_EQ(wrong, "");

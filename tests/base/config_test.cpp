@@ -15,10 +15,10 @@ namespace {
 using Entries = std::vector<const char*>;
 
 TEST(Config, EmptyCountsAsUnset) {
-  const Entries entries = {"HCOMM_TIMEOUT=", "HCOMM_SOCKETS=3", "HCOMM_SOCKETS_=9"};
+  const Entries entries = {"HCOMM_TIMEOUT=", "HCOMM_WINDOW=3", "HCOMM_WINDOW_=9"};
   const Config config = Config::from_env(entries);
   EXPECT_EQ(config.timeout_ms, Config().timeout_ms);
-  EXPECT_EQ(config.sockets, 3u);
+  EXPECT_EQ(config.window, 3u);
 }
 
 TEST(Config, WhatCannotBeReadNamesItsVariable) {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <numeric>
 
 #include "comm/control/host.h"
 #include "comm/job_threads.h"
@@ -45,14 +46,17 @@ std::vector<schedule::Machine> calibrated(uint32_t ranks, const char* transport)
     config.transports = transport;
     const Deadline deadline = Deadline::after_ms(20'000);
     Control& control = *crew.controls[rank];
+    std::vector<uint32_t> members(ranks);
+    std::iota(members.begin(), members.end(), 0u);
+    const Circle circle{9, "the test", rank, members};
     Links links({.rank = rank, .ranks = ranks, .communicator = 9, .token = {1, 2},
                  .host_key = host_key(config), .config = &config, .reactor = &crew.service,
                  .memory = &memory},
-                control, deadline);
+                control, circle, deadline);
     machines[rank].ranks = ranks;
     machines[rank].node.assign(ranks, 0);
-    calibrate(machines[rank], links, {9, rank, &control, deadline, true});
-    control.exchange(9, rank, ranks, "done", deadline);  // nobody's links end before
+    calibrate(machines[rank], links, {circle, &control, deadline, true});
+    control.exchange(circle, "ends", "done", deadline);  // nobody's links end before
   });
   return machines;
 }

@@ -223,6 +223,7 @@ void Control::note(const Failure& failure) {
   for (auto& [key, waiting] : exchanges_) {
     const bool member_died = failure.communicator == 0 && failure.peer_in(waiting->members) >= 0;
     if (key.first != failure.communicator && !member_died) continue;
+    if (waiting->done) continue;  // it has all parts, and has not woken yet
     waiting->failure = failure;
     waiting->done = true;
   }

@@ -78,16 +78,11 @@ bool Service::here() const {
 
 void Service::start() {
   if (thread_) return;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    thread_ = std::make_unique<std::thread>([this] { loop(); });
+    thread_ = std::make_unique<std::thread>(start_thread("hcomm-service", [this] { loop(); }));
   } catch (const std::system_error& error) {
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     fail_system(error.code().value(), "start the service thread");
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Service::wake() const {
@@ -189,7 +184,6 @@ int Service::wait_ms() const {
 }
 
 void Service::loop() {
-  name_thread("hcomm-service");
   t_service = this;
   epoll_event events[64];
   Lock lock(mutex_);

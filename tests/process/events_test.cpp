@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIG-01 for events: a forked child is not refused; an event that the parent has recorded and not
-// completed makes the child wait for ever.
+// SIG-01 for events: those of the parent are refused in a forked child, and nobody waits for them.
 #include <string>
 
 #include "process/processes.h"
@@ -8,7 +7,7 @@
 namespace hcomm::test {
 namespace {
 
-TEST(Wanted, SIG_01_EventsOfTheParentAreRefusedInAChild) {
+TEST(Fork, SIG_01_EventsOfTheParentAreRefusedInAChild) {
   EXPECT_EQ(run_processes(1, [](const Process& self) {
     hcommEvent_t event;
     hcommStream_t stream;
