@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Versions, errors, and the life of communicators.
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <cstring>
-#include <thread>
 
 #include "api/group.h"
 #include "api/handles.h"
+#include "base/process.h"
 #include "comm/join.h"
 
 using hcomm::Code;
@@ -16,12 +13,6 @@ using hcomm::comm::Communicator;
 using namespace hcomm::api;
 
 namespace {
-
-std::string host_name() {
-  char text[256] = {};
-  gethostname(text, sizeof text - 1);
-  return text;
-}
 
 void adopt(hcommComm& handle, std::unique_ptr<Communicator> communicator) {
   handle.name = communicator->config().name;
@@ -134,7 +125,7 @@ void fill(hcommErrorInfo_t& info, const hcomm::comm::Fault& fault, hcommComm_t c
   put(info.communicator, comm->name);
   put(info.operation, fault.operation);
   put(info.transport, fault.transport);
-  put(info.host, fault.host.empty() ? host_name() : fault.host);
+  put(info.host, fault.host.empty() ? hcomm::host_name() : fault.host);
   put(info.text, fault.text);
 }
 

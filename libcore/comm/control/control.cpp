@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "comm/control/host.h"
+#include "base/process.h"
 
 namespace hcomm::comm {
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -30,11 +29,6 @@ uint64_t network_namespace() {
 }
 
 }  // namespace
-
-std::string host_name() {
-  utsname names{};
-  return ::uname(&names) == 0 ? std::string(names.nodename) : "unknown";
-}
 
 std::string host_key(const Config& config) {
   if (!config.host_id.empty()) return "id:" + config.host_id;

@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "comm/control/host.h"
+#include "base/process.h"
 
 namespace hcomm::comm {
 
