@@ -23,7 +23,8 @@ class Recorder {
   // A new record, not yet visible; the caller fills the plain fields, then calls `publish` with its
   // serial. From any thread: an operation keeps its record until `end`.
   OpRecord& begin(uint64_t& serial) {
-    serial = serial_.fetch_add(1, std::memory_order_relaxed) + 1;
+    // In one order with the other threads' records: this one's place was theirs a ring ago.
+    serial = serial_.fetch_add(1, std::memory_order_acq_rel) + 1;
     OpRecord& record = area_->ring[serial % kRingRecords];
     record.serial.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_release);  // before all that follows

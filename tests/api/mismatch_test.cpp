@@ -14,7 +14,7 @@ struct Difference {
   const char *usual, *other;  // both are in the text
 };
 
-float g_in[64], g_out[64];  // what is in them does not matter here
+thread_local float g_in[64], g_out[64];  // of a rank; what is in them does not matter here
 
 const Difference kDifferences[] = {
     {"MIS_01_Counts",
