@@ -60,7 +60,7 @@ class Together {
 };
 
 // Each in a thread of its own: they wait for one another.
-hcommResult_t run_setups(const std::vector<std::function<hcommResult_t()>>& setups) {
+hcommResult_t run_setups(const std::vector<Group::Setup>& setups) {
   std::vector<hcommResult_t> results(setups.size(), hcommSuccess);
   std::vector<std::string> texts(setups.size());
   struct Threads : std::vector<std::thread> {
@@ -73,7 +73,7 @@ hcommResult_t run_setups(const std::vector<std::function<hcommResult_t()>>& setu
     threads.reserve(setups.size());
     for (size_t i = 0; i < setups.size(); i++)
       threads.push_back(start_thread("hcomm-setup", [&, i] {
-        results[i] = setups[i]();
+        results[i] = setups[i].run();
         if (results[i] != hcommSuccess) texts[i] = last_text();
       }));
   }
@@ -143,10 +143,15 @@ std::optional<Group::Content> Group::end() {
   return std::exchange(content_, {});
 }
 
+bool Group::splits(hcommComm_t comm) const {
+  return std::any_of(content_.setups.begin(), content_.setups.end(),
+                     [&](const Setup& setup) { return setup.parent == comm; });
+}
+
 hcommResult_t Group::cancel() {
   const hcommResult_t error = content_.error;
   content_.items.resize(starts_.back().items);
-  content_.setups.resize(starts_.back().setups);
+  content_.setups.resize(starts_.back().setups, {});
   if (!end()) content_.error = hcommSuccess;
   return error;
 }

@@ -35,10 +35,15 @@ class Group {
     std::shared_ptr<KeptCall> call;
   };
 
+  // Joining, or splitting `parent`, whose turn it holds until it has run.
+  struct Setup {
+    hcommComm_t parent;
+    std::function<hcommResult_t()> run;
+  };
   // What an outermost end runs.
   struct Content {
     std::vector<Item> items;
-    std::vector<std::function<hcommResult_t()>> setups;  // joining, splitting
+    std::vector<Setup> setups;
     hcommResult_t error = hcommSuccess;  // of the first call inside that was refused
     std::string text;
   };
@@ -50,9 +55,9 @@ class Group {
   // Ends as well, without what was called since the start; hcommSuccess if it could have run.
   hcommResult_t cancel();
   void add(Item item) { content_.items.push_back(std::move(item)); }
-  void add_setup(std::function<hcommResult_t()> setup) {
-    content_.setups.push_back(std::move(setup));
-  }
+  void add_setup(Setup setup) { content_.setups.push_back(std::move(setup)); }
+  // Whoever waits for a turn of comm in this thread would wait for ever.
+  bool splits(hcommComm_t comm) const;
   // A call inside was refused: the end returns it, with the text of now.
   void note(hcommResult_t result);
 

@@ -115,6 +115,12 @@ hcommResult_t refuse_finalized(const char* call, hcommComm_t comm) {
   return refuse(Code::invalid_usage,
                 fmt::format("{}: communicator {} is finalized", call, comm->name));
 }
+hcommResult_t refuse_in_group(const char* call) {
+  return refuse(Code::invalid_usage,
+                fmt::format("{}: the open group splits or shrinks this communicator; call "
+                            "hcommGroupEnd first",
+                            call));
+}
 hcommResult_t refuse_handle(const char* call, hcommStream_t stream) {
   return refuse_any(call, "stream", "stream", stream);
 }

@@ -89,6 +89,8 @@ hcommResult_t refuse_handle(const char* call, hcommStream_t stream);
 hcommResult_t refuse_handle(const char* call, hcommEvent_t event);
 
 hcommResult_t refuse_finalized(const char* call, hcommComm_t comm);
+// Of a communicator that the open group splits or shrinks.
+hcommResult_t refuse_in_group(const char* call);
 
 // The settings of a communicator: the process's, with what `config` (may be NULL) says. Throws.
 Config configured(const Config& base, const hcommConfig_t* config);

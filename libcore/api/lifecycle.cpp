@@ -28,9 +28,9 @@ hcommComm_t handle_of(std::unique_ptr<Communicator> communicator) {
 
 // In a group, later, beside the others of the group; else now.
 template <typename Setup>
-hcommResult_t now_or_at_group_end(const char* call, Setup setup) {
+hcommResult_t now_or_at_group_end(const char* call, hcommComm_t parent, Setup setup) {
   if (!in_group()) return guarded(call, setup);
-  group().add_setup([call, setup] { return guarded(call, setup); });
+  group().add_setup({parent, [call, setup] { return guarded(call, setup); }});
   return hcommSuccess;
 }
 
@@ -38,7 +38,7 @@ hcommResult_t now_or_at_group_end(const char* call, Setup setup) {
 template <typename Make>
 hcommResult_t init(const char* call, hcommComm_t* comm, const hcommConfig_t* given, Make make) {
   if (given == nullptr || given->blocking != 0)
-    return now_or_at_group_end(call, [=] {
+    return now_or_at_group_end(call, nullptr, [=] {
       *comm = handle_of(make());
       return hcommSuccess;
     });
@@ -100,7 +100,7 @@ hcommResult_t make_child(const char* call, hcommComm_t comm, hcommComm_t* newcom
   if (comm->finalized) return refuse_finalized(call, comm);
   auto taken =
       std::make_shared<std::unique_ptr<Turn>>(std::make_unique<Turn>(*comm->communicator));
-  return now_or_at_group_end(call, [=] {
+  return now_or_at_group_end(call, comm, [=] {
     const std::unique_ptr<Turn> turn = std::move(*taken);  // ends with this
     turn->enter();
     std::unique_ptr<Communicator> child = make(*comm->communicator);
@@ -266,6 +266,7 @@ hcommResult_t hcommCommShrink(hcommComm_t comm, const int* exclude, int excluded
 hcommResult_t hcommCommFinalize(hcommComm_t comm) {
   return with("hcommCommFinalize", comm, [&] {
     if (comm->finalized) return hcommSuccess;
+    if (group().splits(comm)) return refuse_in_group("hcommCommFinalize");
     const Code code = comm->communicator->finalize();
     comm->finalized = true;
     return code == Code::aborted ? hcommSuccess : result_of(code);
@@ -282,6 +283,7 @@ hcommResult_t hcommCommDestroy(hcommComm_t comm) {
     }
   }
   return with("hcommCommDestroy", comm, [&] {  // a parent's is refused: nothing of it is touched
+    if (group().splits(comm)) return refuse_in_group("hcommCommDestroy");
     const hcommResult_t result = hcommCommFinalize(comm);
     delete comm;
     return result;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "api/group.h"
 #include "api/handles.h"
 
 using hcomm::Code;
@@ -194,6 +195,7 @@ hcommResult_t hcommCommExplain(hcommComm_t comm, const char* name, size_t count,
     if (!alive(comm)) return refuse_handle("hcommCommExplain", comm);
     if (name == nullptr || text == nullptr || bytes == 0 || type < 0 || type >= hcommNumTypes)
       return bad("hcommCommExplain", "name or text is NULL, bytes is 0, or type is no type");
+    if (group().splits(comm)) return refuse_in_group("hcommCommExplain");
     hcomm::comm::Call call;
     call.type = static_cast<hcomm::Type>(type);
     call.count = count;

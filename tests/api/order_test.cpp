@@ -111,6 +111,24 @@ TEST(Order, SplitsOfAGroupKeepTheirOrder) {
   EXPECT_EQ(wrong, "");
 }
 
+// A split of a group holds a turn until the group ends: to wait for it there would be for ever.
+TEST(Order, WhatAGroupSplitsIsNotEndedInside) {
+  const std::string wrong = run_world(2, {}, [](const Rank& self) {
+    hcommComm_t part = nullptr;
+    char text[64];
+    hcommGroupStart();
+    self.ok(hcommCommSplit(self.comm, 0, 0, &part, nullptr), "split");
+    for (const hcommResult_t result :
+         {hcommCommFinalize(self.comm), hcommCommDestroy(self.comm),
+          hcommCommExplain(self.comm, "all_reduce", 1, hcommInt8, text, sizeof text)})
+      if (result != hcommInvalidUsage) self.findings->add("not refused");
+    if (!says(hcommGetLastError(nullptr), "hcommGroupEnd")) self.findings->add("not told");
+    self.ok(hcommGroupEnd(), "end");
+    self.ok(hcommCommDestroy(part), "destroy");
+  });
+  EXPECT_EQ(wrong, "");
+}
+
 // Two threads of each rank end groups over the same communicators, named in opposite order, on
 // streams that they share or on none.
 TEST(Order, THR_GroupsOfTwoThreadsDoNotWaitForOneAnother) {

@@ -190,7 +190,8 @@ HCOMM_API hcommResult_t hcommCommShrink(hcommComm_t comm, const int* exclude, in
                                         int flags);
 /* Waits until all operations of this rank are done. Afterwards only destroy is allowed. */
 HCOMM_API hcommResult_t hcommCommFinalize(hcommComm_t comm);
-/* Finalizes if need be, frees. The handle is invalid afterwards, whatever is returned. */
+/* Finalizes if need be, frees. The handle is invalid afterwards, whatever is returned; but inside a
+ * group that splits or shrinks comm nothing is done: hcommInvalidUsage. */
 HCOMM_API hcommResult_t hcommCommDestroy(hcommComm_t comm);
 /* Ends what is in flight on every rank with hcommAborted and frees nothing that a caller uses: a
  * blocked call returns, then hcommCommDestroy is safe. From any thread; returns within 2 s. */
