@@ -110,7 +110,10 @@ int run_all(const Options& options) {
     return measure(options, *world);
   } catch (const Error& error) {
     const int rank = world ? world->rank() : std::max(0, launched_rank());
-    if (error.code() == Code::invalid_argument && rank != 0) return leave_to_rank_0(cli::kUsage);
+    if (error.code() == Code::invalid_argument && rank != 0) {
+      world.reset();  // rank 0's leaving waits for it
+      return leave_to_rank_0(cli::kUsage);
+    }
     if (g_stop.load() != 0) return signal_exit();
     const bool alone = world ? world->ranks() == 1 : launched_rank() < 0;
     if (error.code() == Code::invalid_argument || alone) throw;

@@ -283,6 +283,12 @@ TEST(BenchRanks, Rank0AloneSpeaks) {
   EXPECT_EQ(lines_of(rows.out).size(), 3u) << rows.out << rows.err;
 }
 
+TEST(BenchRanks, AnOutputThatCannotBeMadeIsRank0sFault) {
+  const Ran ran = run(ranks(3, with({"allreduce", "-o", "/nonexistent/x"}, kQuick)));
+  EXPECT_EQ(ran.code, 3) << ran.err;
+  EXPECT_TRUE(holds(ran.err, "rank 0 failed first")) << ran.err;
+}
+
 TEST(BenchRanks, InterruptedDocumentsAreValid) {
   for (const char* format : {"--ndjson", "--json"}) {
     Command command = ranks(2, {"allreduce", "--sizes", "8,16,32,64,128", "--min-time", "100s",
