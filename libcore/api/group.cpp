@@ -2,62 +2,18 @@
 #include "api/group.h"
 
 #include <algorithm>
-#include <deque>
-#include <mutex>
 #include <thread>
 
 #include "api/handles.h"
+#include "api/together.h"
 #include "base/thread.h"
-#include "comm/batch.h"
 
 namespace hcomm::api {
 
 namespace {
 
 thread_local Group t_group;
-// Held while a thread takes its turns in several communicators and streams: all threads take them
-// in one order, so no two wait for one another.
-std::mutex g_order;
-
 using Items = std::vector<Group::Item>;
-
-// One batch a communicator, in order of first appearance; driven together in the calling thread.
-class Together {
- public:
-  explicit Together(const Items& items) : items_(items) {
-    std::vector<hcommComm_t> comms;
-    for (const Group::Item& item : items)
-      if (std::find(comms.begin(), comms.end(), item.comm) == comms.end())
-        comms.push_back(item.comm);
-    for (const hcommComm_t comm : comms) {
-      std::vector<comm::Call> calls;
-      for (const Group::Item& item : items)
-        if (item.comm == comm) calls.push_back(item.call->call());
-      batches_.emplace_back(*comm->communicator, std::move(calls));
-    }
-  }
-
-  Code run() {
-    std::vector<engine::Party*> parties;
-    engine::Patience patience = batches_.front().patience();
-    for (comm::Batch& batch : batches_) {
-      batch.enter();
-      parties.push_back(&batch);
-      // Ranks that share this thread cannot spin for one another.
-      patience.crowded = patience.crowded || batch.patience().crowded;
-    }
-    engine::drive(parties, patience);
-    Code code = Code::ok;
-    for (const comm::Batch& batch : batches_)
-      if (code == Code::ok) code = batch.code();
-    batches_.clear();  // the turns end
-    return code;
-  }
-
- private:
-  Items items_;  // keeps the calls
-  std::deque<comm::Batch> batches_;
-};
 
 // Each in a thread of its own: they wait for one another.
 hcommResult_t run_setups(const std::vector<Group::Setup>& setups) {
@@ -85,40 +41,14 @@ hcommResult_t run_setups(const std::vector<Group::Setup>& setups) {
   return hcommSuccess;
 }
 
-// All items run in the worker of the first stream; the other streams give way to it: it starts when
-// their earlier work is done, and their later work when it is. With items on no stream the caller
-// waits for what is returned.
-std::shared_ptr<engine::Mark> run_on_streams(const Items& items,
-                                             std::shared_ptr<Together> together) {
-  std::vector<hcommStream_t> streams;
-  bool waits = false;
-  for (const Group::Item& item : items) {
-    waits = waits || item.stream == nullptr;
-    if (item.stream != nullptr &&
-        std::find(streams.begin(), streams.end(), item.stream) == streams.end())
-      streams.push_back(item.stream);
-  }
-  engine::Stream& runner = streams.front()->worker;
-  for (size_t i = 1; i < streams.size(); i++) runner.wait_for(streams[i]->worker.mark());
-  runner.enqueue([together] { return together->run(); });
-  const auto done = runner.mark();
-  for (size_t i = 1; i < streams.size(); i++) streams[i]->worker.wait_for(done);
-  return waits ? done : nullptr;
-}
-
 hcommResult_t run_items(const Items& items) {
-  std::shared_ptr<Together> together;
-  std::shared_ptr<engine::Mark> done;
-  const bool on_stream = std::any_of(items.begin(), items.end(), [](const Group::Item& item) {
-    return item.stream != nullptr;
-  });
-  {
-    const std::lock_guard lock(g_order);
-    together = std::make_shared<Together>(items);
-    if (on_stream) done = run_on_streams(items, together);
-  }
-  if (!on_stream) return result_of(together->run());
-  if (done != nullptr) done->wait();
+  const auto together = std::make_shared<Together>(items);
+  const std::shared_ptr<engine::Mark> done = start_together(together);
+  if (done == nullptr) return result_of(together->run());
+  // On streams; with items on none the caller waits.
+  if (std::all_of(items.begin(), items.end(), on_stream)) return hcommSuccess;
+  settle_all();
+  done->wait();
   return hcommSuccess;
 }
 
@@ -168,7 +98,8 @@ hcommResult_t submit(hcommComm_t comm, hcommStream_t stream, const comm::Call& c
     t_group.add({comm, stream, std::make_shared<KeptCall>(call, communicator.ranks())});
     return hcommSuccess;
   }
-  if (stream == nullptr) return result_of(communicator.run(call));
+  if (stream == nullptr && !any_underway()) [[likely]]
+    return result_of(communicator.run(call));
   return run_items({{comm, stream, std::make_shared<KeptCall>(call, communicator.ranks())}});
 }
 
@@ -195,6 +126,7 @@ hcommResult_t hcommGroupEnd() {
       remember(content->text);
       return content->error;
     }
+    if (!content->setups.empty()) settle_all();
     const hcommResult_t result = run_setups(content->setups);
     return result != hcommSuccess || content->items.empty() ? result : run_items(content->items);
   });

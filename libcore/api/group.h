@@ -49,6 +49,7 @@ class Group {
   };
 
   bool open() const { return !starts_.empty(); }
+  size_t depth() const { return starts_.size(); }
   void start() { starts_.push_back({content_.items.size(), content_.setups.size()}); }
   // The content when this was the outermost end.
   std::optional<Content> end();

@@ -4,6 +4,7 @@
 
 #include "api/group.h"
 #include "api/handles.h"
+#include "api/together.h"
 #include "base/process.h"
 #include "comm/join.h"
 
@@ -100,6 +101,7 @@ hcommResult_t make_child(const char* call, hcommComm_t comm, hcommComm_t* newcom
   if (comm->finalized) return refuse_finalized(call, comm);
   auto taken =
       std::make_shared<std::unique_ptr<Turn>>(std::make_unique<Turn>(*comm->communicator));
+  if (!in_group()) settle_all();
   return now_or_at_group_end(call, comm, [=] {
     const std::unique_ptr<Turn> turn = std::move(*taken);  // ends with this
     turn->enter();
@@ -267,6 +269,7 @@ hcommResult_t hcommCommFinalize(hcommComm_t comm) {
   return with("hcommCommFinalize", comm, [&] {
     if (comm->finalized) return hcommSuccess;
     if (group().splits(comm)) return refuse_in_group("hcommCommFinalize");
+    settle_all();
     const Code code = comm->communicator->finalize();
     comm->finalized = true;
     return code == Code::aborted ? hcommSuccess : result_of(code);

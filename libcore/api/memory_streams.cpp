@@ -5,6 +5,7 @@
 
 #include "api/group.h"
 #include "api/handles.h"
+#include "api/together.h"
 
 using hcomm::Code;
 using namespace hcomm::api;
@@ -88,6 +89,7 @@ hcommResult_t hcommStreamWrap(hcommStream_t* stream, const char* device, void*) 
 
 hcommResult_t hcommStreamSynchronize(hcommStream_t stream) {
   return guarded("hcommStreamSynchronize", [&] {
+    settle_all();
     if (stream == nullptr) return hcommSuccess;  // in order, in the calling thread: all is done
     if (!alive(stream)) return refuse_handle("hcommStreamSynchronize", stream);
     return result_of(stream->worker.synchronize());
@@ -105,6 +107,7 @@ hcommResult_t hcommStreamQuery(hcommStream_t stream) {
 hcommResult_t hcommStreamDestroy(hcommStream_t stream) {
   return guarded("hcommStreamDestroy", [&] {
     if (!alive(stream)) return refuse_handle("hcommStreamDestroy", stream);
+    settle_all();  // what the stream still has may be behind it
     delete stream;
     return hcommSuccess;
   });
@@ -122,7 +125,7 @@ hcommResult_t hcommEventRecord(hcommEvent_t event, hcommStream_t stream) {
   return guarded("hcommEventRecord", [&] {
     if (!alive(event)) return refuse_handle("hcommEventRecord", event);
     if (stream != nullptr && !alive(stream)) return refuse_handle("hcommEventRecord", stream);
-    // On NULL all is done already.
+    if (stream == nullptr) settle_all();  // all else of NULL is done already
     event->event.record(stream == nullptr ? nullptr : stream->worker.mark());
     return hcommSuccess;
   });
@@ -133,10 +136,12 @@ hcommResult_t hcommStreamWaitEvent(hcommStream_t stream, hcommEvent_t event) {
     if (!alive(event)) return refuse_handle("hcommStreamWaitEvent", event);
     if (stream != nullptr && !alive(stream)) return refuse_handle("hcommStreamWaitEvent", stream);
     const auto mark = event->event.last();
-    if (stream != nullptr)
+    if (stream != nullptr) {
       stream->worker.wait_for(mark);
-    else if (mark != nullptr)
+    } else if (mark != nullptr) {
+      settle_all();
       mark->wait();
+    }
     return hcommSuccess;
   });
 }

@@ -1,43 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one communicator does in a group: its calls in order, all sends and receives of the group
-// merged into one exchange at the place of the first, so that their order does not matter. A Party:
-// several batches are driven together. Made by api for the end of a group.
+// merged into one exchange at the place of the first, so that their order does not matter, small
+// all-reduces into fewer larger ones. A Party: several batches are driven together; it can be
+// started again when it has finished. Made by api for the end of a group, or for a plan.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/fusion.h"
 
 namespace hcomm::comm {
 
 class Batch final : public engine::Party {
  public:
-  // Takes one turn for all calls; from `enter` to its end the communicator is ours. Throws
-  // Error(invalid_argument): too many sends and receives.
+  // Throws Error(invalid_argument): too many sends and receives.
   Batch(Communicator& communicator, std::vector<Call> calls);
 
-  void enter();  // waits for the turn, begins the first call
+  // Takes one place for all calls in the order of the communicator's; when it comes the first
+  // begins, and until all have ended the communicator is ours. Without memory of its own.
+  void start();
+  void enter();  // waits for the place to come; without, `advance` looks whether it has
   Code code() const { return code_; }  // the first error of the calls
+  const Communicator& communicator() const { return communicator_; }
   const engine::Patience& patience() const { return communicator_.patience(); }
 
   bool advance() override;
-  bool finished() const override { return next_ == calls_.size() && !running_; }
-  void idle(int64_t since_begin_ns, int64_t since_progress_ns) override {
-    communicator_.idle(since_begin_ns, since_progress_ns);
-  }
-  bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) override {
-    return communicator_.prepare_sleep(descriptors, cap_ms);
-  }
-  void after_sleep() override { communicator_.after_sleep(); }
+  bool finished() const override { return !turn_; }
+  void idle(int64_t since_begin_ns, int64_t since_progress_ns) override;
+  bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) override;
+  void after_sleep() override;
 
  private:
+  // A call, or several as one.
+  struct Step {
+    Call call;
+    std::unique_ptr<Fusion> fusion;
+  };
+  void merge();
   void begin_next();
 
   Communicator& communicator_;
   std::vector<Call> calls_, exchange_;
-  Turn turn_;
-  size_t next_ = 0;
-  bool running_ = false;
+  std::vector<Step> steps_;   // of the calls; made when the first turn has come
+  std::optional<Turn> turn_;  // from start to end
+  size_t next_ = 0;           // step
+  bool running_ = false;  // a step is: the place has come
   Code code_ = Code::ok;
 };
 

@@ -31,6 +31,7 @@ struct Call {
   void* recv = nullptr;
   Blocks send_blocks, recv_blocks;
   unsigned char factor[8] = {};  // of premul_sum, one element
+  uint64_t cut = 0;              // of several calls in one, a hash of their counts
   bool operator==(const Call&) const = default;
 };
 

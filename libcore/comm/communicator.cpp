@@ -94,6 +94,11 @@ void Communicator::begin_exchange(std::span<const Call> calls) {
   }
 }
 
+Prices Communicator::prices() {
+  return {[this](const Call& call) { return plans_->predict_us(call); },
+          plans_->inputs().machine.copy_us_per_byte};
+}
+
 void Communicator::cannot_begin() {
   finished_ = true;
   Code code = Code::internal;
@@ -411,6 +416,7 @@ std::string Communicator::signature_text(const Said& said) {
       fmt::format("{}{} {}", schedule::name(said.collective), said.varied ? "_v" : "",
                   name(said.type));
   if (!said.varied) text += fmt::format(" count={}", said.count);
+  if (said.merged) text += " (small ones of a group as one)";
   if (reduces(said.collective)) text += fmt::format(" op={}", name(said.op));
   if (rooted(said.collective)) text += fmt::format(" root={}", said.root);
   return text;

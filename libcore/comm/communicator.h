@@ -20,6 +20,7 @@
 
 #include "base/fd.h"
 #include "comm/call.h"
+#include "comm/fusion.h"
 #include "comm/line.h"
 #include "comm/links.h"
 #include "comm/plans.h"
@@ -68,6 +69,10 @@ class Communicator final : public engine::Party {
   void begin(const Call& call);
   void begin_exchange(std::span<const Call> calls);  // sends and receives, started together
   Code end();
+  // Fails the communicator with the exception in flight: what was to begin cannot.
+  void cannot_begin();
+  // Of calls, for those who merge them. In turn only.
+  Prices prices();
   // All of it, in this thread.
   Code run(const Call& call);
   const engine::Patience& patience() const { return patience_; }
@@ -102,8 +107,11 @@ class Communicator final : public engine::Party {
  private:
   friend class Turn;
   uint64_t take_ticket() { return next_ticket_.fetch_add(1, std::memory_order_relaxed); }
+  bool serves(uint64_t ticket) const {
+    return serving_.load(std::memory_order_acquire) == ticket;
+  }
   void enter(uint64_t ticket) {
-    if (serving_.load(std::memory_order_acquire) != ticket) [[unlikely]] wait_for_turn(ticket);
+    if (!serves(ticket)) [[unlikely]] wait_for_turn(ticket);
   }
   void leave() {
     // In one order with the waiter's count: either it sees our store, or we see that it waits.
@@ -112,7 +120,6 @@ class Communicator final : public engine::Party {
   }
   void wait_for_turn(uint64_t ticket);
   bool may_begin(const Call& call);
-  void cannot_begin();
   void begin_anew(const Call& call);
   void begin_anew(std::span<const Call> exchange);
   void bind(const Call& call, const Plan& plan);
@@ -132,10 +139,11 @@ class Communicator final : public engine::Party {
     schedule::Collective collective{};
     Type type{};
     Op op{};
-    bool varied = false;
+    bool varied = false, merged = false;
   };
   static Said said(const Call& call) {
-    return {call.count, call.root, call.collective, call.type, call.op, call.varied};
+    return {call.count, call.root, call.collective, call.type, call.op, call.varied,
+            call.cut != 0};
   }
   static std::string signature_text(const Said& said);
   void tell_calls();
@@ -199,6 +207,7 @@ class Turn {
     enter();
     communicator_.leave();
   }
+  bool has_come() const { return communicator_.serves(ticket_); }
   void enter() {
     if (!entered_) communicator_.enter(ticket_);
     entered_ = true;

@@ -49,7 +49,7 @@ Plans::Found Plans::find_slow(const Call& call, Memo& memo) {
   const Plan& plan = choose(call);
   const uint32_t signature = sign(call, plan);
   if (!call.varied)
-    memo = {&plan, signature, call.root, call.count, call.collective, call.type, call.op,
+    memo = {&plan, signature, call.root, call.count, call.cut, call.collective, call.type, call.op,
             call.in_place};
   return {&plan, signature};
 }
@@ -75,6 +75,7 @@ const Plan& Plans::choose(const Call& call) {
   made->program = engine::compile(made->schedule);
   made->tile_bytes = choice.tile_bytes;
   made->window = choice.window;
+  made->predicted_us = choice.predicted_us;
   made->hash = hash_number(choice.window,
                            hash_number(choice.tile_bytes, schedule::plan_hash(made->schedule)));
   plan = std::move(made);
@@ -88,6 +89,7 @@ uint32_t Plans::sign(const Call& call, const Plan& plan) const {
         static_cast<uint64_t>(call.type), static_cast<uint64_t>(call.root)})
     hash = hash_number(value, hash);
   if (schedule::reduces(call.collective)) hash = hash_number(static_cast<uint64_t>(call.op), hash);
+  if (call.cut != 0) hash = hash_number(call.cut, hash);
   if (!call.varied) return low(hash_number(call.count, hash));
   if (const size_t* counts = known_counts(call))
     for (uint32_t i = 0; i < ranks_; i++) hash = hash_number(counts[i], hash);

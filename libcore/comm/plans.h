@@ -23,6 +23,7 @@ struct Plan {
   uint64_t tile_bytes = 0;  // 0: one tile
   uint32_t window = 1;
   uint64_t hash = 0;        // what all ranks must share
+  double predicted_us = 0;
 };
 
 class Plans {
@@ -45,6 +46,7 @@ class Plans {
 
   // Plans that were found stay valid until the next find.
   std::string explain(const Call& call);
+  double predict_us(const Call& call) { return choose(call).predicted_us; }
   const policy::Inputs& inputs() const { return inputs_; }
 
  private:
@@ -52,6 +54,7 @@ class Plans {
     const Plan* plan = nullptr;
     uint32_t signature = 0, root = 0;
     size_t count = 0;
+    uint64_t cut = 0;
     schedule::Collective collective{};
     Type type{};
     Op op{};
@@ -62,7 +65,7 @@ class Plans {
             static_cast<size_t>(call.type)) % kMemos;
   }
   static bool same(const Memo& memo, const Call& call) {
-    return memo.count == call.count && memo.collective == call.collective &&
+    return memo.count == call.count && memo.cut == call.cut && memo.collective == call.collective &&
            memo.type == call.type && memo.op == call.op && memo.root == call.root &&
            memo.in_place == call.in_place && !call.varied;
   }

@@ -13,9 +13,6 @@ namespace hcomm::engine {
 namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
-// A gap between two looks at the clock that no wait of ours explains: data moved all the time, or
-// the whole process was stopped, or the machine slept. That time counts for no deadline: nobody was
-// waited for.
 constexpr int64_t kUnexplained_ns = 500 * kMillisecond;
 constexpr int kLongestSleep_ms = 100;
 
@@ -26,7 +23,7 @@ class Wait {
 
   void progressed() {
     rounds_ = 0;
-    progress_ns_ = 0;
+    watch_.progressed();
   }
 
   void idle() {
@@ -35,34 +32,11 @@ class Wait {
       sched_yield();
     else
       pause_core();
-    if (rounds_ % (patience_.crowded ? 16 : 512) == 0) look_at_clock();
+    if (rounds_ % (patience_.crowded ? 16 : 512) == 0 && watch_.look(parties_, patience_.spin_ns))
+      sleep();
   }
 
  private:
-  void look_at_clock() {
-    const int64_t now = now_ns();
-    if (begin_ns_ == 0) begin_ns_ = last_ns_ = told_ns_ = now;
-    skip_gap(now, kUnexplained_ns);
-    if (progress_ns_ == 0) progress_ns_ = now;
-    const bool patient = now - progress_ns_ < patience_.spin_ns;
-    if (!patient || now - told_ns_ >= kMillisecond) tell(now);
-    if (!patient) sleep();
-  }
-
-  void skip_gap(int64_t now, int64_t allowed_ns) {
-    const int64_t gap = now - last_ns_;
-    last_ns_ = now;
-    if (gap < allowed_ns) return;
-    begin_ns_ += gap;
-    if (progress_ns_ != 0) progress_ns_ += gap;
-  }
-
-  void tell(int64_t now) {
-    told_ns_ = now;
-    for (Party* party : parties_)
-      if (!party->finished()) party->idle(now - begin_ns_, now - progress_ns_);
-  }
-
   void sleep() {
     descriptors_.clear();
     int cap_ms = kLongestSleep_ms;
@@ -74,26 +48,50 @@ class Wait {
     if (quiet) ::poll(descriptors_.data(), descriptors_.size(), cap_ms);
     for (size_t i = 0; i < prepared; i++)
       if (!parties_[i]->finished()) parties_[i]->after_sleep();
-    skip_gap(now_ns(), kUnexplained_ns + cap_ms * kMillisecond);
+    watch_.slept(cap_ms * kMillisecond);
   }
 
   std::span<Party* const> parties_;
   const Patience& patience_;
   std::vector<pollfd> descriptors_;
+  Watch watch_;
   uint64_t rounds_ = 0;
-  int64_t begin_ns_ = 0, progress_ns_ = 0, last_ns_ = 0, told_ns_ = 0;
 };
 
 }  // namespace
 
-void drive(std::span<Party* const> parties, const Patience& patience) {
+bool Watch::look(std::span<Party* const> parties, int64_t patience_ns) {
+  const int64_t now = now_ns();
+  if (begin_ns_ == 0) begin_ns_ = last_ns_ = told_ns_ = now;
+  skip_gap(now, kUnexplained_ns);
+  if (progress_ns_ == 0) progress_ns_ = now;
+  const bool patient = now - progress_ns_ < patience_ns;
+  if (patient && now - told_ns_ < kMillisecond) return false;
+  told_ns_ = now;
+  for (Party* party : parties)
+    if (!party->finished()) party->idle(now - begin_ns_, now - progress_ns_);
+  return !patient;
+}
+
+void Watch::skip_gap(int64_t now, int64_t allowed_ns) {
+  const int64_t gap = now - last_ns_;
+  last_ns_ = now;
+  if (gap < allowed_ns) return;
+  begin_ns_ += gap;
+  if (progress_ns_ != 0) progress_ns_ += gap;
+}
+
+void Watch::slept(int64_t at_most_ns) { skip_gap(now_ns(), kUnexplained_ns + at_most_ns); }
+
+void drive(std::span<Party* const> parties, const Patience& patience, size_t wanted) {
   Wait wait(parties, patience);
   for (;;) {
     bool moved = false, open = false;
-    for (Party* party : parties) {
-      if (party->finished()) continue;
-      moved |= party->advance();
-      open |= !party->finished();
+    for (size_t i = 0; i < parties.size(); i++) {
+      Party& party = *parties[i];
+      if (party.finished()) continue;
+      moved |= party.advance();
+      open |= i < wanted && !party.finished();
     }
     if (!open) return;
     if (moved)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only loop that waits. It moves every operation that it is given until all have ended, in the
-// thread that calls it: one operation, or those of several communicators, or of several ranks.
+// thread that calls it: one operation, or those of several communicators, or of several ranks. What
+// the thread has started earlier and does not wait for is moved along.
 //
 // Waiting: with a core a rank it spins; where ranks exceed cores it yields at once; after about a
 // millisecond without progress it sleeps in poll until something that it waits for moves. Time is
@@ -9,6 +10,7 @@
 
 #include <poll.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -30,11 +32,31 @@ class Party {
   virtual void after_sleep() = 0;
 };
 
+// The time of a wait: since its begin, and since anything moved. A gap between two looks at the
+// clock that no wait of ours explains counts for no deadline, since nobody was waited for: data
+// moved all the time, or the caller computed, or the process was stopped, or the machine slept.
+class Watch {
+ public:
+  void progressed() { progress_ns_ = 0; }
+  // Nothing moved: about every millisecond that is told to those of the parties that have not
+  // finished; always when that has lasted for patience_ns: then true.
+  bool look(std::span<Party* const> parties, int64_t patience_ns);
+  void slept(int64_t at_most_ns);  // since the last look
+
+ private:
+  void skip_gap(int64_t now, int64_t allowed_ns);
+  int64_t begin_ns_ = 0, progress_ns_ = 0, last_ns_ = 0, told_ns_ = 0;
+};
+
 struct Patience {
   bool crowded = false;           // more ranks than cores: give way instead of spinning
   int64_t spin_ns = 1'000'000;    // before sleeping
 };
 
-void drive(std::span<Party* const> parties, const Patience& patience);
+// Until the first `wanted` have finished; the others move meanwhile.
+void drive(std::span<Party* const> parties, const Patience& patience, size_t wanted);
+inline void drive(std::span<Party* const> parties, const Patience& patience) {
+  drive(parties, patience, parties.size());
+}
 
 }  // namespace hcomm::engine

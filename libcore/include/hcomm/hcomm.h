@@ -41,6 +41,7 @@ extern "C" {
 typedef struct hcommComm* hcommComm_t;
 typedef struct hcommStream* hcommStream_t; /* NULL: in order, in the calling thread */
 typedef struct hcommEvent* hcommEvent_t;
+typedef struct hcommPlan* hcommPlan_t;
 
 /* Results. The values up to hcommInProgress are NCCL's. */
 typedef enum {
@@ -235,12 +236,45 @@ HCOMM_API hcommResult_t hcommEventDestroy(hcommEvent_t event);
 /* -- groups --------------------------------------------------------------------------------- */
 
 /* Calls between Start and End are started together by the outermost End: sends and receives of any
- * order, operations of several communicators, several ranks driven by one thread. Calls inside
- * return hcommSuccess or an argument error; End returns the first error. */
+ * order, operations of several communicators, several ranks driven by one thread. Small all-reduces
+ * of one type and operator that follow one another on a communicator may travel as one, so a group
+ * that holds several is the same on all ranks. Calls inside return hcommSuccess or an argument
+ * error; End returns the first error. */
 HCOMM_API hcommResult_t hcommGroupStart(void);
 HCOMM_API hcommResult_t hcommGroupEnd(void);
 /* Ends the group without running it and drops its operations; hcommSuccess if it could have run. */
 HCOMM_API hcommResult_t hcommGroupSimulateEnd(void);
+
+/* -- plans ----------------------------------------------------------------------------------- */
+
+/* A plan is a group that is kept: its calls are checked once, with their buffers, and can be
+ * started again and again, as persistent operations of MPI. What is called on a communicator comes
+ * in one order on all ranks; the place of a plan in it is that of its start.
+ *
+ *     hcommGroupStart();
+ *     hcommAllReduce(a, a, n, hcommFloat32, hcommSum, comm, NULL);
+ *     hcommPlanCreate(&plan);  // in place of hcommGroupEnd; nothing has run
+ *     for (;;) { hcommPlanStart(plan); compute(); hcommPlanWait(plan); }
+ *
+ * Ends the outermost open group and stores its operations as a plan; V forms keep copies of their
+ * arrays, buffers must stay. Errors: those of the calls inside; hcommInvalidUsage outside of a
+ * group, in an inner group, or when the group joins, splits or shrinks communicators: the group is
+ * ended all the same, except where there is an inner or no group. */
+HCOMM_API hcommResult_t hcommPlanCreate(hcommPlan_t* plan);
+/* Starts the operations and returns. On streams they run there. Without a stream they move in this
+ * thread: in hcommProgress, hcommPlanQuery, and whatever else of HCOMM it waits in. Buffers belong
+ * to the plan until hcommPlanWait has returned. */
+HCOMM_API hcommResult_t hcommPlanStart(hcommPlan_t plan);
+/* hcommSuccess: not started, or hcommPlanWait would return at once; hcommInProgress: not yet. */
+HCOMM_API hcommResult_t hcommPlanQuery(hcommPlan_t plan);
+/* Waits until the operations of the last start have ended; the first error of them. Without a
+ * stream only by the thread that started it. */
+HCOMM_API hcommResult_t hcommPlanWait(hcommPlan_t plan);
+/* Waits if need be, frees. */
+HCOMM_API hcommResult_t hcommPlanDestroy(hcommPlan_t plan);
+/* Moves all that this thread has started without a stream, without waiting; for a caller that
+ * computes. underway (may be NULL): how many plans have not ended. */
+HCOMM_API hcommResult_t hcommProgress(int* underway);
 
 /* -- operators ------------------------------------------------------------------------------ */
 

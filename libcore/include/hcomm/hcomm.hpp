@@ -10,6 +10,7 @@
 #ifndef HCOMM_HPP
 #define HCOMM_HPP
 
+#include <concepts>
 #include <cstddef>
 #include <ranges>
 #include <span>
@@ -82,6 +83,44 @@ void group(Calls&& calls) {
   }
   require(hcommGroupEnd());
 }
+
+// What `calls` does, kept and started again and again; see hcommPlanCreate.
+//
+//     hcomm::Plan plan([&] { world.all_reduce(gradients); });
+//     plan.start(); compute(); plan.wait();
+class Plan {
+ public:
+  template <typename Calls>
+  requires std::invocable<Calls&>
+  explicit Plan(Calls&& calls) {
+    require(hcommGroupStart());
+    try {
+      calls();
+    } catch (...) {
+      hcommGroupSimulateEnd();
+      throw;
+    }
+    require(hcommPlanCreate(&plan_));
+  }
+  Plan(Plan&& other) noexcept : plan_(std::exchange(other.plan_, nullptr)) {}
+  Plan& operator=(Plan&& other) noexcept {
+    std::swap(plan_, other.plan_);
+    return *this;
+  }
+  ~Plan() { hcommPlanDestroy(plan_); }
+
+  void start() { require(hcommPlanStart(plan_)); }
+  bool done() const {
+    const hcommResult_t state = hcommPlanQuery(plan_);
+    if (state != hcommInProgress) require(state);
+    return state == hcommSuccess;
+  }
+  void wait() { require(hcommPlanWait(plan_)); }
+  hcommPlan_t get() const { return plan_; }
+
+ private:
+  hcommPlan_t plan_ = nullptr;
+};
 
 // One rank's end of a communicator. Collectives return when the result is there, or with a stream
 // as soon as they are queued. Throws Failure.

@@ -75,6 +75,14 @@ void movements(hcomm::Communicator& world) {
     world.receive(in, before);
   });
   expect_equal(in[0], std::byte(before), "send, receive");
+  std::array<int, 1> ones{1};
+  hcomm::Plan plan([&] { world.all_reduce(ones); });
+  for (int i = 0; i < 2; i++) {
+    plan.start();
+    plan.wait();
+  }
+  expect_equal(plan.done(), true, "plan that was waited for");
+  expect_equal(ones[0], n * n, "plan");
   world.barrier();
 }
 
