@@ -48,6 +48,7 @@ void Executor::make_room(Slot& slot, size_t scratch_bytes) {
   room(slot.progress, program.actions.size());
   slot.active.reserve(program.actions.size());
   room(slot.outgoing, program.outgoing);
+  room(slot.fanouts, program.outgoing);
   room(slot.incoming, program.incoming);
   room(slot.views, program.incoming);
   room(slot.segments, program.segments);
@@ -195,10 +196,12 @@ void Executor::start(Slot& slot, uint32_t index) {
       Outgoing& out = slot.outgoing[action.first_message + i];
       out.label = operation_.label;
       out.complete = out.begun = false;
-      out.at = 0;
-      out.offset = out.done = 0;
-      out.ticket = 0;
+      out.position = {};
+      out.done = 0;
+      out.ticket = out.taken = 0;
+      out.fanout = nullptr;
     }
+    if (action.peer_count > 1) fan_out(slot, action);
     return;
   }
   slot.progress[index] = 0;
@@ -210,6 +213,19 @@ void Executor::start(Slot& slot, uint32_t index) {
     in.label = operation_.label;
     in.done = 0;
     in.begun = false;
+  }
+}
+
+// Lets the channels of a send to several peers share its bytes. What is mapped has no copies.
+void Executor::fan_out(Slot& slot, const Action& action) {
+  transport::Fanout& fanout = slot.fanouts[action.first_message] = {};
+  transport::Outgoing* const first = slot.outgoing.data() + action.first_message;
+  for (uint32_t i = 0; i < action.peer_count; i++) {
+    if (first->bytes < transport::kFanoutFrom || first->exported) continue;
+    const transport::Channel* to = channel(slot, operation_.program->peers[action.first_peer + i]);
+    if (to == nullptr || !to->shares()) continue;
+    first[i].fanout = &fanout;
+    fanout.channels++;
   }
 }
 

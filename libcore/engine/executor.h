@@ -76,6 +76,7 @@ class Executor {
     // What the program's slices and messages are in this tile.
     std::vector<transport::Segment> segments;
     std::vector<transport::Outgoing> outgoing;
+    std::vector<transport::Fanout> fanouts;  // of a send to several peers: at its first message
     std::vector<transport::Incoming> incoming;
     std::vector<transport::View> views;
     std::vector<std::byte> scratch;
@@ -92,6 +93,7 @@ class Executor {
   void prepare_send(Slot& slot, const Action& action, size_t bytes);
   bool advance_slot(Slot& slot);
   void start(Slot& slot, uint32_t index);
+  void fan_out(Slot& slot, const Action& action);
   void finish(Slot& slot, uint32_t index);
   bool run(Slot& slot, uint32_t index, bool& moved);
   bool run_send(Slot& slot, const Action& action, bool& moved);

@@ -31,6 +31,20 @@ void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, s
   HCOMM_CHECK(bytes == 0, "{} bytes more than the segments hold", bytes);
 }
 
+void gather(std::span<const Segment> from, Position& position, std::span<std::byte> to,
+            Copy copy) {
+  std::byte* at = to.data();
+  for (size_t bytes = to.size(); bytes != 0;) {
+    const Segment& segment = from[position.segment];
+    const size_t part = std::min(bytes, segment.bytes - position.offset);
+    if (part != 0) copy(at, segment.data + position.offset, part);
+    at += part;
+    bytes -= part;
+    position.offset += part;
+    if (position.offset == segment.bytes) position = {position.segment + 1, 0};
+  }
+}
+
 std::string difference_text(const Label& expected, size_t bytes, const Label& sent,
                             size_t sent_bytes) {
   return fmt::format(

@@ -71,8 +71,8 @@ void TcpStream::begin_send(Outgoing& message) {
   prefix_at_ = 0;
   prefix_end_ = static_cast<uint32_t>(pad + kHead);
   if (message.bytes > kInline) return;
-  for (; message.at < message.segment_count; message.at++) {
-    const Segment& segment = message.segments[message.at];
+  for (; message.position.segment < message.segment_count; message.position.segment++) {
+    const Segment& segment = message.segments[message.position.segment];
     message.done += segment.bytes;
     HCOMM_CHECK(message.done <= message.bytes, "segments hold more than {} bytes", message.bytes);
     if (segment.bytes > 0) std::memcpy(prefix_ + prefix_end_, segment.data, segment.bytes);
@@ -88,8 +88,9 @@ int TcpStream::gather(const Outgoing& message, iovec* to, size_t& bytes) {
     bytes += length;
   };
   if (prefix_at_ < prefix_end_) piece(prefix_ + prefix_at_, prefix_end_ - prefix_at_);
-  size_t offset = message.offset;
-  for (uint32_t i = message.at; i < message.segment_count && count < kMaxPieces; i++) {
+  size_t offset = message.position.offset;
+  const uint32_t first = message.position.segment;
+  for (uint32_t i = first; i < message.segment_count && count < kMaxPieces; i++) {
     const Segment& segment = message.segments[i];
     if (segment.bytes > offset) piece(segment.data + offset, segment.bytes - offset);
     offset = 0;
@@ -104,11 +105,11 @@ void TcpStream::sent(Outgoing& message, size_t bytes) {
   message.begun = prefix_at_ == prefix_end_;
   bytes -= of_prefix;
   message.done += bytes;
-  message.offset += bytes;
-  while (message.at < message.segment_count &&
-         message.offset >= message.segments[message.at].bytes) {
-    message.offset -= message.segments[message.at].bytes;
-    message.at++;
+  message.position.offset += bytes;
+  while (message.position.segment < message.segment_count &&
+         message.position.offset >= message.segments[message.position.segment].bytes) {
+    message.position.offset -= message.segments[message.position.segment].bytes;
+    message.position.segment++;
   }
 }
 

@@ -47,6 +47,14 @@ struct Segment {
   size_t bytes = 0;
 };
 
+// A place in a message: a segment, and bytes into it.
+struct Position {
+  uint32_t segment = 0;
+  size_t offset = 0;
+};
+using Copy = void (*)(std::byte* to, const std::byte* from, size_t bytes);
+// Copies the next `bytes` of the message to `to` and moves the position behind them.
+void gather(std::span<const Segment> from, Position& position, std::span<std::byte> to, Copy copy);
 // The rest of the segment that holds byte `at` of the message; empty at its end.
 Segment piece_at(std::span<const Segment> segments, size_t at);
 // Copies `bytes` to where they belong, from byte `at` of the message on.
@@ -54,6 +62,16 @@ void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, s
 // What to tell when the head of a message is not that of the one expected.
 std::string difference_text(const Label& expected, size_t bytes, const Label& sent,
                             size_t sent_bytes);
+
+// The same bytes go to several peers at once: channels that share it may copy them once for all.
+// One a send, owned by the engine, until all its messages are complete.
+inline constexpr size_t kFanoutFrom = 256;  // bytes from which one copy less pays
+struct Fanout {
+  uint32_t channels = 0;  // that share it
+  // the transport's own:
+  uint64_t first = 0, last = 0;  // parts that have been copied, 0: none
+  Position position;             // behind them
+};
 
 // A message being sent; owned by the engine, must stay put until complete. Segments are the bytes
 // in order; empty messages have none. Empty segments are allowed.
@@ -64,12 +82,12 @@ struct Outgoing {
   size_t bytes = 0;  // of all segments
   // Set when segments is one segment inside memory that peers can map (SharedMemory).
   std::optional<Exported> exported;
+  Fanout* fanout = nullptr;  // where the channel shares it (Channel::shares)
   bool complete = false;  // set by the channel: the bytes may be overwritten
   // the channel's own:
-  uint32_t at = 0;       // segment
-  size_t offset = 0;     // in it
-  size_t done = 0;       // bytes handed over
-  uint64_t ticket = 0;
+  Position position;
+  size_t done = 0;  // bytes handed over
+  uint64_t ticket = 0, taken = 0;
   bool begun = false;
 };
 
@@ -97,6 +115,9 @@ class Channel {
   // one is fully handed over (done == bytes && begun), even if not yet complete (a mapped buffer
   // that the peer still reads): then call send again with it, in any order, until complete.
   virtual Status send(Outgoing& message) = 0;
+
+  // Whether messages of this channel may carry a Fanout.
+  virtual bool shares() const { return false; }
 
   // The next bytes of the message where they lie, empty when there are none now. Never more than
   // bytes - done; at least min(64, bytes - done) or nothing, so that no element is split; data is

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/copy.h"
@@ -30,6 +31,7 @@ constexpr size_t kSendBytes = 256 * kKiB;
 constexpr size_t kStreamFrom = 2 * kKiB;
 constexpr size_t kPrefetchTo = 8 * kKiB;
 constexpr uint32_t kMeasureEvery = 64;  // fragments
+constexpr double kSharedPatience_ns = 500'000;  // less than what a waiting rank spins
 
 uint32_t turn_of(uint64_t line) {
   return static_cast<uint32_t>(line + 1);
@@ -64,19 +66,34 @@ ShmWriter::ShmWriter(const ChannelPlace& place, const ShmPeer& peer)
       ring_(place.memory->ring(place.self, place.slot, peer.member)),
       ring_bytes_(place.memory->layout().ring_bytes),
       progress_(place.memory->progress(peer.member, place.slot, place.self)),
+      shared_(place.shared),
       copy_(copy_near),
-      far_ticks_(static_cast<uint64_t>(place.far_ns * ticks_per_ns())) {}
+      far_ticks_(static_cast<uint64_t>(place.far_ns * ticks_per_ns())) {
+  if (shared_ != nullptr) shared_->serve(*this);
+}
 
 bool ShmWriter::refresh() {
   const uint64_t consumed = progress_.consumed.load(std::memory_order_acquire);
   if (consumed == consumed_ || consumed - consumed_ > tail_ - consumed_) return false;
+  if (shared_lines_ != 0) give_back(consumed);
   consumed_ = consumed;
   ring_freed_ = ring_used_after_[(consumed - 1) & kLineMask];
   return true;
 }
 
+// Of the shared ring, what was in the lines up to `consumed`.
+void ShmWriter::give_back(uint64_t consumed) {
+  for (uint64_t line = consumed_; line != consumed; line++) {
+    const uint64_t number = std::exchange(shared_in_[line & kLineMask], 0);
+    if (number == 0) continue;
+    shared_lines_--;
+    shared_->passed(number);
+  }
+}
+
 bool ShmWriter::moved() {
-  return refresh();
+  const bool seen = std::exchange(looked_, false);
+  return refresh() || seen;
 }
 
 Line* ShmWriter::free_line() {
@@ -114,22 +131,6 @@ void ShmWriter::publish_fragment(Line& line, const Outgoing& message, Way way,
   publish(line, message, way);
 }
 
-void ShmWriter::gather(Outgoing& message, std::byte* to, size_t bytes, Copy copy) {
-  message.done += bytes;
-  while (bytes != 0) {
-    const Segment& segment = message.segments[message.at];
-    const size_t part = std::min(bytes, segment.bytes - message.offset);
-    if (part != 0) copy(to, segment.data + message.offset, part);
-    to += part;
-    bytes -= part;
-    message.offset += part;
-    if (message.offset == segment.bytes) {
-      message.at++;
-      message.offset = 0;
-    }
-  }
-}
-
 // How long a line takes to come back from the core that read it last tells how far away that core
 // is. Twice in a row, so that an interrupt in between is not taken for distance.
 void ShmWriter::measure_distance(Line& line) {
@@ -160,7 +161,9 @@ Status ShmWriter::send_in_line(Outgoing& message) {
     copy_near(line->payload, message.segments->data, message.bytes);
     message.done = message.bytes;
   } else {
-    gather(message, line->payload, message.bytes, copy_near);
+    gather({message.segments, message.segment_count}, message.position,
+           {line->payload, message.bytes}, copy_near);
+    message.done = message.bytes;
   }
   publish(*line, message, Way::in_line);
   message.begun = true;
@@ -174,19 +177,59 @@ Status ShmWriter::send_fragments(Outgoing& message) {
   while (message.done < message.bytes && budget != 0) {
     Line* line = free_line();
     if (line == nullptr) return {};
-    const size_t bytes = std::min(most, message.bytes - message.done);
-    std::byte* to = free_ring(bytes);
-    if (to == nullptr) return {};
     if (fragments_++ % kMeasureEvery < 2) measure_distance(*line);
-    if (bytes < kStreamFrom) prefetch_to_write(to, bytes);
-    gather(message, to, bytes, bytes >= kStreamFrom ? copy_ : copy_near);
+    Fragment fragment;
+    const bool shared = message.fanout != nullptr;
+    if (shared ? !next_shared(message, most, fragment) : !next_fragment(message, most, fragment))
+      return {};
     far_fence();  // a release store does not wait for stores that go past the caches
-    publish_fragment(*line, message, Way::bounce, {static_cast<uint64_t>(to - ring_), bytes, 0});
+    publish_fragment(*line, message, shared ? Way::shared : Way::bounce, fragment);
     message.begun = true;
-    budget -= std::min(budget, bytes);
+    message.done += fragment.bytes;
+    budget -= std::min<size_t>(budget, fragment.bytes);
   }
   message.complete = message.done == message.bytes;
   return {};
+}
+
+bool ShmWriter::next_fragment(Outgoing& message, size_t most, Fragment& fragment) {
+  const size_t bytes = std::min(most, message.bytes - message.done);
+  std::byte* to = free_ring(bytes);
+  if (to == nullptr) return false;
+  if (bytes < kStreamFrom) prefetch_to_write(to, bytes);
+  gather({message.segments, message.segment_count}, message.position, {to, bytes},
+         bytes >= kStreamFrom ? copy_ : copy_near);
+  fragment = {static_cast<uint64_t>(to - ring_), bytes, 0};
+  return true;
+}
+
+// A peer that does not take what lies in the shared ring must not hold up the others for good: who
+// has waited long for room goes on by its own ring. It is at the end of what was copied so far.
+bool ShmWriter::next_shared(Outgoing& message, size_t most, Fragment& fragment) {
+  const bool large = std::min(most, message.bytes - message.done) >= kStreamFrom;
+  const SharedRing::Part part = shared_->next(message, most, large ? copy_ : copy_near);
+  if (part.number == 0) {
+    if (waited_long()) {
+      message.position = message.fanout->position;
+      message.fanout->channels--;
+      message.fanout = nullptr;
+    }
+    return false;
+  }
+  full_since_ticks_ = 0;
+  shared_in_[tail_ & kLineMask] = part.number;
+  shared_lines_++;
+  fragment = {part.at, part.bytes, 0};
+  return true;
+}
+
+bool ShmWriter::waited_long() {
+  const uint64_t now = ticks();
+  if (full_since_ticks_ == 0) full_since_ticks_ = now;
+  if (static_cast<double>(now - full_since_ticks_) < kSharedPatience_ns * ticks_per_ns())
+    return false;
+  full_since_ticks_ = 0;
+  return true;
 }
 
 bool ShmWriter::proven(uint64_t id) const {
@@ -240,7 +283,8 @@ Status ShmWriter::settle(Outgoing& message) {
                          message.bytes);
     return Code::internal;
   }
-  message.done = message.offset = from;
+  message.done = from;
+  message.position = {0, from};
   return {};
 }
 
@@ -250,6 +294,7 @@ ShmReader::ShmReader(const ChannelPlace& place, const ShmPeer& peer, PeerMaps& m
     : peer_(peer),
       lines_(place.memory->lines(peer.member, place.slot, place.self)),
       ring_(place.memory->ring(peer.member, place.slot, place.self)),
+      shared_ring_(place.memory->ring(peer.member, place.slot, peer.member)),
       ring_bytes_(place.memory->layout().ring_bytes),
       progress_(place.memory->progress(place.self, place.slot, peer.member)),
       maps_(maps) {}
@@ -327,10 +372,10 @@ Status ShmReader::outside(const Fragment& fragment, std::string_view what, size_
 }
 
 Status ShmReader::open_fragment(const Fragment& fragment) {
-  if (way_ == Way::bounce) {
+  if (way_ == Way::bounce || way_ == Way::shared) {
     if (fragment.at > ring_bytes_ || fragment.bytes > ring_bytes_ - fragment.at)
       return outside(fragment, "a ring", ring_bytes_);
-    data_ = ring_ + fragment.at;
+    data_ = (way_ == Way::bounce ? ring_ : shared_ring_) + fragment.at;
     if (fragment.bytes <= kPrefetchTo) prefetch_to_read(data_, fragment.bytes);
   } else if (way_ == Way::pulled) {
     address_ = fragment.at;

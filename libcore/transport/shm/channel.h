@@ -4,10 +4,11 @@
 // Owned by the endpoint. Absent: set-up, sleeping.
 //
 // A message goes in the line itself (40 bytes), or through the ring in fragments, so that the two
-// copies overlap, or by reference: mapped (hcommMemAlloc memory), or pulled (process_vm_readv; with
-// HCOMM_SHM_PULL=on only: it was slower than the ring at nearly every size on one core and two). A
-// reference that the peer may be unable to follow is tentative: `done` stays 0 and nothing follows
-// it until the peer has passed its line, so the bytes can still go through the ring instead.
+// copies overlap (through the sender's SharedRing where it goes to others too), or by reference:
+// mapped (hcommMemAlloc memory), or pulled (process_vm_readv; with HCOMM_SHM_PULL=on only: it was
+// slower than the ring at nearly every size on one core and two). A reference that the peer may be
+// unable to follow is tentative: `done` stays 0 and nothing follows it until the peer has passed
+// its line, so the bytes can still go through the ring instead.
 //
 // What a peer wrote is checked before it is used; what cannot be is Status internal.
 #pragma once
@@ -19,6 +20,7 @@
 #include "transport/shm/mail.h"
 #include "transport/shm/node_memory.h"
 #include "transport/shm/remote.h"
+#include "transport/shm/shared_ring.h"
 #include "transport/transport.h"
 
 namespace hcomm::transport {
@@ -46,6 +48,7 @@ struct ShmPeer {
 struct ChannelPlace {
   const NodeMemory* memory;
   uint32_t self, slot;
+  SharedRing* shared = nullptr;  // of the slot, for what goes to several peers; null: none
   double far_ns = 80;  // a line that takes longer to come back comes from a far core
 };
 
@@ -53,7 +56,11 @@ class ShmWriter {
  public:
   ShmWriter(const ChannelPlace& place, const ShmPeer& peer);
   Status send(Outgoing& message);
+  // References are followed or refused by each peer for itself: those are no fan-outs.
+  bool shares() const { return shared_ != nullptr && peer_.pulled_by == nullptr; }
   bool moved();
+  // Takes back what the peer has passed of the shared ring; `moved` still tells of it.
+  void look() { looked_ |= refresh(); }
   // Why a call was not ok, "": none was.
   const std::string& error() const { return error_; }
 
@@ -63,13 +70,15 @@ class ShmWriter {
   void publish(Line& line, const Outgoing& message, Way way);
   void publish_fragment(Line& line, const Outgoing& message, Way way, const Fragment& fragment);
   bool refresh();
-  using Copy = void (*)(std::byte* to, const std::byte* from, size_t bytes);
-  void gather(Outgoing& message, std::byte* to, size_t bytes, Copy copy);
+  void give_back(uint64_t consumed);
   void measure_distance(Line& line);
   Status settle(Outgoing& message);
   Status send_in_line(Outgoing& message);
   bool send_reference(Outgoing& message);
   Status send_fragments(Outgoing& message);
+  bool next_fragment(Outgoing& message, size_t most, Fragment& fragment);
+  bool next_shared(Outgoing& message, size_t most, Fragment& fragment);
+  bool waited_long();
   bool proven(uint64_t id) const;
 
   const ShmPeer& peer_;
@@ -83,6 +92,12 @@ class ShmWriter {
   uint64_t ring_used_ = 0;   // bytes taken so far, skipped ends included
   uint64_t ring_freed_ = 0;  // of them, given back
   std::array<uint64_t, kLines> ring_used_after_{};  // each line
+  // The fragment of the shared ring that each line tells of, 0: none; how many lines do.
+  SharedRing* shared_;
+  std::array<uint64_t, kLines> shared_in_{};
+  uint32_t shared_lines_ = 0;
+  bool looked_ = false;
+  uint64_t full_since_ticks_ = 0;  // no room in it, 0: there was
   // How fragments are copied, by the distance of the peer's core, which is measured now and then.
   Copy copy_;
   uint64_t far_ticks_;
@@ -123,7 +138,7 @@ class ShmReader {
 
   const ShmPeer& peer_;
   const Line* lines_;
-  const std::byte* ring_;
+  const std::byte *ring_, *shared_ring_;
   uint64_t ring_bytes_;
   Progress& progress_;
   PeerMaps& maps_;
@@ -147,6 +162,7 @@ class ShmChannel final : public Channel {
   ShmChannel(const ChannelPlace& place, const ShmPeer& peer, PeerMaps& maps)
       : writer_(place, peer), reader_(place, peer, maps) {}
   Status send(Outgoing& message) override { return writer_.send(message); }
+  bool shares() const override { return writer_.shares(); }
   Status peek(Incoming& message, View& view) override { return reader_.peek(message, view); }
   void release(Incoming& message, size_t bytes) override { reader_.release(message, bytes); }
   Status receive(Incoming& message, std::span<const Segment> to) override {

@@ -53,6 +53,7 @@ class ShmEndpoint final : public Endpoint {
   SocketName doorbell_name_;
   const bool membarrier_works_;
   bool pull_refused_ = false;
+  std::unique_ptr<SharedRing> shared_[kMaxSlots];
   std::vector<Neighbour> neighbours_;     // by member number
   std::vector<ShmChannel*> channels_;     // all that have been made
   std::atomic<AreaHead*> head_{nullptr};  // ours
@@ -104,8 +105,12 @@ Channel& ShmEndpoint::channel(uint32_t peer, uint32_t slot) {
   std::unique_ptr<ShmChannel>& channel = neighbour.channels[slot];
   if (channel == nullptr) {
     probe_pull(neighbour.peer);
-    channel = std::make_unique<ShmChannel>(ChannelPlace{group_->memory(), group_->self(), slot},
-                                           neighbour.peer, group_->maps());
+    std::unique_ptr<SharedRing>& shared = shared_[slot];
+    if (shared == nullptr)
+      shared = std::make_unique<SharedRing>(*group_->memory(), group_->self(), slot);
+    channel = std::make_unique<ShmChannel>(
+        ChannelPlace{group_->memory(), group_->self(), slot, shared.get()}, neighbour.peer,
+        group_->maps());
     channels_.push_back(channel.get());
   }
   return *channel;

@@ -9,7 +9,8 @@
 //   area      head | slot 0: progress, lines of every peer | slot 0: rings | slot 1: ... | ...
 //
 // A channel from member a to member b in slot s is made of: lines (a, s, b) and ring (a, s, b),
-// which a writes, and progress (b, s, a), which b writes.
+// which a writes, and progress (b, s, a), which b writes. Ring (a, s, a) is for what a sends to
+// several members at once.
 #pragma once
 
 #include <atomic>
@@ -28,11 +29,11 @@ inline constexpr uint32_t kLines = 32;        // of a channel and direction
 inline constexpr uint32_t kInlineBytes = 40;  // of a line
 
 // How the bytes of a line travel.
-enum class Way : uint8_t { in_line, bounce, mapped, pulled };
+enum class Way : uint8_t { in_line, bounce, shared, mapped, pulled };
 
 // Where the bytes are that do not fit into the line.
 struct Fragment {
-  uint64_t at = 0;  // bounce: offset in the ring; mapped: in the allocation; pulled: address
+  uint64_t at = 0;     // in the ring (bounce, shared), in the allocation; pulled: the address
   uint64_t bytes = 0;
   uint64_t id = 0;  // of the allocation
 };
