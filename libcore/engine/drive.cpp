@@ -16,6 +16,9 @@ constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kUnexplained_ns = 500 * kMillisecond;
 constexpr int kLongestSleep_ms = 100;
 
+// Of the sleep that this thread is in: kept for its memory.
+thread_local std::vector<pollfd> t_descriptors;
+
 class Wait {
  public:
   Wait(std::span<Party* const> parties, const Patience& patience)
@@ -38,14 +41,15 @@ class Wait {
 
  private:
   void sleep() {
-    descriptors_.clear();
+    std::vector<pollfd>& descriptors = t_descriptors;
+    descriptors.clear();
     int cap_ms = kLongestSleep_ms;
     bool quiet = true;
     size_t prepared = 0;
     for (; prepared < parties_.size() && quiet; prepared++)
       if (!parties_[prepared]->finished())
-        quiet = parties_[prepared]->prepare_sleep(descriptors_, cap_ms);
-    if (quiet) ::poll(descriptors_.data(), descriptors_.size(), cap_ms);
+        quiet = parties_[prepared]->prepare_sleep(descriptors, cap_ms);
+    if (quiet) ::poll(descriptors.data(), descriptors.size(), cap_ms);
     for (size_t i = 0; i < prepared; i++)
       if (!parties_[i]->finished()) parties_[i]->after_sleep();
     watch_.slept(cap_ms * kMillisecond);
@@ -53,7 +57,6 @@ class Wait {
 
   std::span<Party* const> parties_;
   const Patience& patience_;
-  std::vector<pollfd> descriptors_;
   Watch watch_;
   uint64_t rounds_ = 0;
 };
