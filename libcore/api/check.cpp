@@ -32,6 +32,14 @@ struct Extent {
 // The bytes from the first to the last element of all blocks; false when that is too large.
 bool extent_of(const void* data, const Blocks& blocks, size_t count, uint32_t number,
                size_t element, Extent& extent) {
+  if (!blocks.counts && !blocks.displs) [[likely]] {
+    size_t total = 0, bytes = 0;
+    if (__builtin_mul_overflow(count, number, &total) ||
+        __builtin_mul_overflow(total, element, &bytes) || bytes > kMaxBytes)
+      return false;
+    extent = {reinterpret_cast<uintptr_t>(data), bytes};
+    return true;
+  }
   size_t end = 0, low = SIZE_MAX, total = 0;
   for (uint32_t i = 0; i < number; i++) {
     const size_t length = blocks.counts ? blocks.counts[i] : count;
