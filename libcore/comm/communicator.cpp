@@ -125,19 +125,30 @@ void Communicator::begin_anew(const Call& call) {
   plan_ = found.plan;
   signature_ = found.signature;
   bind(call, *found.plan);
+  const uint32_t avg_ranks =
+      call.op == Op::avg && ranks() > 1 && reduces(call.collective) ? ranks() : 0;
   executor_.bind({.shape = &found.plan->schedule.shape,
          .program = &found.plan->program,
          .window = found.plan->window,
          .label = {low(sequence_), found.signature},
          .type = call.type,
          .op = call.op,
-         .avg_ranks = call.op == Op::avg && ranks() > 1 && reduces(call.collective) ? ranks() : 0},
+         .avg_ranks = avg_ranks,
+         .store = avg_ranks > 0 ? Store::cached : store_of(call, *found.plan)},
         binding_);
   record(*found.plan, call);
   // Arrays may have changed behind their pointers, scaled inputs must be scaled anew, and mapped
   // memory may have been freed since.
   again_ = !call.varied && call.op != Op::premul_sum && !binding_.buffers[kInput].exported &&
            !binding_.buffers[kOutput].exported;
+}
+
+// Results that the caches cannot hold, beside the inputs, until somebody reads them go past them.
+Store Communicator::store_of(const Call& call, const Plan& plan) const {
+  const schedule::Shape& shape = plan.schedule.shape;
+  const uint64_t bytes = (uint64_t{blocks_of(shape, kInput)} + blocks_of(shape, kOutput)) *
+                         call.count * size_of(call.type);
+  return !call.varied && bytes > cache_share_ ? Store::streaming : Store::cached;
 }
 
 void Communicator::bind(const Call& call, const Plan& plan) {

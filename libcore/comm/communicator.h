@@ -123,6 +123,7 @@ class Communicator final : public engine::Party {
   void begin_anew(const Call& call);
   void begin_anew(std::span<const Call> exchange);
   void bind(const Call& call, const Plan& plan);
+  Store store_of(const Call& call, const Plan& plan) const;
   engine::Buffer scaled_input(const Call& call);
   Fault describe_fault();
   void show_waiting(int64_t since_progress_ns);
@@ -164,6 +165,7 @@ class Communicator final : public engine::Party {
   std::unique_ptr<Links> links_;
   std::unique_ptr<Plans> plans_;
   engine::Patience patience_;
+  uint64_t cache_share_ = 0;  // of the last-level cache, bytes a rank of the node
   engine::Executor executor_;
   engine::Binding binding_;
   std::vector<std::byte> scaled_;

@@ -101,6 +101,7 @@ void Communicator::connect() {
   const Circle circle = circle_of(membership_, config_);
   const Places places = places_of(control().exchange(circle, "places", mine.text(), deadline));
   const uint32_t node = places.node[rank()];
+  cache_share_ = last_level_cache_bytes() / places.ranks_of[node];
   patience_.crowded = places.ranks_of[node] > places.cores_of[node];
   if (config_.spin_us >= 0) patience_.spin_ns = config_.spin_us * 1000;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/copy.h"
 #include "datatype/kernels.h"
 
 namespace hcomm::engine {
@@ -94,6 +95,7 @@ void Executor::end_tile(Slot& slot) {
   // Tiles of a slot are window apart, so that peers agree which slot a tile is in.
   slot.tile += operation_.window;
   if (slot.tile >= tiles_) {
+    if (operation_.store == Store::streaming) far_fence();  // results are there for all threads
     open_slots_--;
     return;
   }
@@ -213,6 +215,7 @@ void Executor::start(Slot& slot, uint32_t index) {
     in.label = operation_.label;
     in.done = 0;
     in.begun = false;
+    in.past_caches = store_of(action) == Store::streaming;
   }
 }
 
@@ -343,11 +346,12 @@ void Executor::fold_some(Slot& slot, const Action& action, uint32_t chunk, size_
   std::byte* to = slot.segments[action.to_segment + chunk].data + offset;
   const size_t count = bytes / binding_->element_bytes;
   if (action.source_count == 2) {
-    reduce2(operation_.type, operation_.op, to, data_of(sources[0]), data_of(sources[1]), count);
+    reduce2(operation_.type, operation_.op, to, data_of(sources[0]), data_of(sources[1]), count,
+            store_of(action));
   } else {
     fold_inputs_.clear();
     for (uint32_t i = 0; i < action.source_count; i++) fold_inputs_.push_back(data_of(sources[i]));
-    reduce(operation_.type, operation_.op, to, fold_inputs_, count);
+    reduce(operation_.type, operation_.op, to, fold_inputs_, count, store_of(action));
   }
   if (action.incoming == 0) return;
   for (uint32_t i = 0; i < action.source_count; i++)
@@ -362,7 +366,7 @@ void Executor::run_copy(Slot& slot, const Action& action) {
     const Segment target = slot.segments[action.to_segment + k];
     const Segment source = slot.segments[from.segment + k];
     if (target.bytes > 0 && target.data != source.data)
-      copy_bytes(target.data, source.data, target.bytes);
+      copy_bytes(target.data, source.data, target.bytes, store_of(action));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "datatype/kernels.h"
 #include "datatype/types.h"
 #include "engine/binding.h"
 #include "engine/program.h"
@@ -46,6 +47,7 @@ struct Operation {
   Type type = Type::uint8;
   Op op = Op::sum;
   unsigned avg_ranks = 0;  // > 0: divide the output by it, after the last step of each tile
+  Store store = Store::cached;  // of results that nothing of the operation reads again
 };
 
 class Executor {
@@ -102,6 +104,9 @@ class Executor {
   void run_copy(Slot& slot, const Action& action);
   size_t fold_ready(Slot& slot, const Action& action, size_t want, bool& moved);
   void fold_some(Slot& slot, const Action& action, uint32_t chunk, size_t offset, size_t bytes);
+  Store store_of(const Action& action) const {
+    return action.result ? operation_.store : Store::cached;
+  }
   transport::Channel* channel(Slot& slot, uint32_t peer);
   uint32_t job_rank(uint32_t peer) const {
     return around_.job_ranks != nullptr ? around_.job_ranks[peer] : peer;

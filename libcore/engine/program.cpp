@@ -201,8 +201,17 @@ class Compiler {
         if (in_group(k, group_[i])) action_of_[k] = index;
       make_action(group_[i]);
     }
+    for (Action& action : program_.actions) action.result = is_result(action);
     program_.scratch = schedule_.scratch;
     program_.parts = schedule_.parts;
+  }
+
+  bool is_result(const Action& action) const {
+    const auto& sources = program_.sources;
+    return action.kind != ActionKind::send && action.to.buffer == schedule::kOutput &&
+           std::none_of(sources.begin(), sources.end(), [&](const Source& source) {
+             return source.peer < 0 && overlap(source.slice, action.to);
+           });
   }
 
   // Needs, and the order of messages to and from each peer, as counters and successors. False when

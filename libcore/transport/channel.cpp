@@ -15,20 +15,19 @@ Segment piece_at(std::span<const Segment> segments, size_t at) {
   return {};
 }
 
-void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, size_t at) {
+void scatter(std::span<const std::byte> from, std::span<const Segment> to, size_t at, Copy copy) {
   for (const Segment& each : to) {
-    if (bytes == 0) return;
+    if (from.empty()) return;
     if (at >= each.bytes) {
       at -= each.bytes;
       continue;
     }
-    const size_t part = std::min(each.bytes - at, bytes);
-    copy_near(each.data + at, from, part);
-    from += part;
-    bytes -= part;
+    const size_t part = std::min(each.bytes - at, from.size());
+    copy(each.data + at, from.data(), part);
+    from = from.subspan(part);
     at = 0;
   }
-  HCOMM_CHECK(bytes == 0, "{} bytes more than the segments hold", bytes);
+  HCOMM_CHECK(from.empty(), "{} bytes more than the segments hold", from.size());
 }
 
 void gather(std::span<const Segment> from, Position& position, std::span<std::byte> to,
@@ -58,7 +57,7 @@ Status Channel::receive(Incoming& message, std::span<const Segment> to) {
     View view;
     if (const Status status = peek(message, view); !status.ok()) return status;
     if (view.bytes == 0) break;
-    scatter(view.data, view.bytes, to, message.done);
+    scatter({view.data, view.bytes}, to, message.done, copy_near);
     release(message, view.bytes);
   }
   return {};

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/copy.h"
 #include "transport/socket.h"
 
 namespace hcomm::transport {
@@ -241,7 +242,7 @@ void TcpStream::release(Incoming& message, size_t bytes) {
 // Copies what the buffer holds of the message to its place.
 void TcpStream::deliver(Incoming& message, std::span<const Segment> to) {
   const size_t bytes = std::min(available(), message.bytes - message.done);
-  scatter(buffer_.get() + head_, bytes, to, message.done);
+  scatter({buffer_.get() + head_, bytes}, to, message.done, copy_near);
   release(message, bytes);
 }
 

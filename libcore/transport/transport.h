@@ -57,8 +57,8 @@ using Copy = void (*)(std::byte* to, const std::byte* from, size_t bytes);
 void gather(std::span<const Segment> from, Position& position, std::span<std::byte> to, Copy copy);
 // The rest of the segment that holds byte `at` of the message; empty at its end.
 Segment piece_at(std::span<const Segment> segments, size_t at);
-// Copies `bytes` to where they belong, from byte `at` of the message on.
-void scatter(const std::byte* from, size_t bytes, std::span<const Segment> to, size_t at);
+// Copies bytes to where they belong, from byte `at` of the message on.
+void scatter(std::span<const std::byte> from, std::span<const Segment> to, size_t at, Copy copy);
 // What to tell when the head of a message is not that of the one expected.
 std::string difference_text(const Label& expected, size_t bytes, const Label& sent,
                             size_t sent_bytes);
@@ -96,6 +96,7 @@ struct Incoming {
   Label label;
   size_t bytes = 0;   // expected
   size_t done = 0;    // consumed so far; == bytes and begun: complete
+  bool past_caches = false;  // where it goes nobody reads it soon
   // the channel's own:
   bool begun = false;  // the message's head has been seen and agrees
   bool complete() const { return begun && done == bytes; }

@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <map>
+#include <tuple>
 
 #include "algorithm/algorithm.h"
 
@@ -49,6 +50,18 @@ TEST(Program, RingReducesWhatItReceivesWithoutACopy) {
 }
 
 // A value that a reduction reads twice is no head of a longer fold.
+// What is passed on is read again: it belongs into the caches.
+TEST(Program, ResultsAreWhatIsNotReadAgain) {
+  for (const auto& [name, kind, results] :
+       {std::tuple{"direct", ActionKind::fold, 1u}, {"direct_scatter", ActionKind::fold, 0u},
+        {"direct_scatter", ActionKind::receive, 4u}, {"ring", ActionKind::receive, 1u}}) {
+    const Program program = compiled(Collective::all_reduce, name, {.ranks = 5, .rank = 2});
+    size_t found = 0;
+    for (const Action& action : program.actions) found += action.kind == kind && action.result;
+    EXPECT_EQ(found, results) << name;
+  }
+}
+
 TEST(Program, AValueReadTwiceIsComputedFirst) {
   schedule::Builder builder({.collective = Collective::all_reduce});
   const schedule::Slice twice = builder.scratch(builder.input());

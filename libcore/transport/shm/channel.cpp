@@ -426,10 +426,11 @@ Status ShmReader::receive(Incoming& message, std::span<const Segment> to) {
     if (way_ == Way::pulled) {
       pull_into(message, to);
     } else {
+      const Copy copy = message.past_caches ? copy_far : copy_near;
       if (to.size() == 1)
-        copy_near(to[0].data + message.done, data_ + used_, bytes_ - used_);
+        copy(to[0].data + message.done, data_ + used_, bytes_ - used_);
       else
-        scatter(data_ + used_, bytes_ - used_, to, message.done);
+        scatter({data_ + used_, bytes_ - used_}, to, message.done, copy);
       advance(message, bytes_ - used_);
     }
   }
