@@ -10,6 +10,8 @@
 #include <memory>
 
 #include "base/error.h"
+#include "hcc-bench/compare/run.h"
+#include "hcc-bench/compare/serve.h"
 #include "hcc-bench/explain.h"
 #include "hcc-bench/options.h"
 #include "hcc-bench/report/facts.h"
@@ -124,6 +126,8 @@ int run_all(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Not in the table: only `hcc-bench compare` starts it.
+  if (argc > 1 && std::string_view(argv[1]) == "serve") return compare::serve(argc - 1, argv + 1);
   Options options;
   CLI::App app(
       "Measures the operations of HCOMM: time, bandwidth, and whether the results are right.",
@@ -134,6 +138,11 @@ int main(int argc, char** argv) {
           cli::parse(app, argc, argv, speaks ? cli::Voice::aloud : cli::Voice::silent))
     return speaks ? *code : leave_to_rank_0(*code);
   return cli::guarded("hcc-bench", [&]() -> int {
+    if (app.got_subcommand(kCompareCommand)) {
+      compare::validate(options.contest);
+      catch_signals();
+      return compare::run(options.contest, g_stop);
+    }
     try {
       validate(options);
     } catch (const Error&) {

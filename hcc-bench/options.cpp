@@ -167,7 +167,8 @@ void describe(CLI::App& app, Options& options) {
       {.usage = "hcc-bench [OPTION]... OPERATION[,OPERATION]...",
        .examples = {{"hcc-launch -n 8 hcc-bench allreduce --sizes 1K:1G", ""},
                     {"hcc-launch -n 4 hcc-bench all --sizes 1K:64M:x4 --csv -o all.csv", ""},
-                    {"hcc-launch -n 2 hcc-bench p2p --compare base.json --fail-if-slower 5%", ""}},
+                    {"hcc-launch -n 2 hcc-bench p2p --compare base.json --fail-if-slower 5%", ""},
+                    {"hcc-bench compare --ranks 2 --sizes 4,64K,1M", "against MPI and others"}},
        .notes = {"A time is that of the slowest rank, the median of batches of operations. Sizes, "
                  "algbw and busbw are nccl-tests': --explain size, --explain busbw."},
        .environment = "HCOMM_*: hcc env lists them. NO_COLOR.",
@@ -180,6 +181,9 @@ void describe(CLI::App& app, Options& options) {
   describe_how(app, options);
   describe_output(app, options);
   cli::add_common(app, options.common, cli::version_line("hcc-bench"));
+  compare::describe(
+      *app.add_subcommand(kCompareCommand, "HCOMM against other libraries, on this machine"),
+      options.contest);
 }
 
 void validate(Options& o) {

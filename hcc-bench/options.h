@@ -11,6 +11,7 @@
 
 #include "cli/options.h"
 #include "datatype/types.h"
+#include "hcc-bench/compare/options.h"
 #include "hcc-bench/measure/sampler.h"
 #include "hcc-bench/operation.h"
 
@@ -48,7 +49,11 @@ struct Options {
   std::string save, compare;
   std::optional<double> fail_if_slower;
   std::string explain;
+  // of hcc-bench compare
+  compare::Options contest;
 };
+
+inline constexpr const char* kCompareCommand = "compare";
 
 void describe(CLI::App& app, Options& options);
 // What no single option can say. Throws invalid_argument.

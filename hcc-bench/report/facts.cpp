@@ -43,26 +43,31 @@ std::vector<std::string> environment() {
 
 }  // namespace
 
-Facts collect_facts(const World& world, const Options& options) {
+Facts machine_facts() {
   Facts facts;
-  int version = 0;
-  require(hcommGetVersion(&version), nullptr, "version");
   facts.tool = cli::version_line("hcc-bench");
-  facts.library = "libhcomm-core " + cli::version_code_text(version);
   facts.time = utc_text(wall_ns());
   utsname system{};
   if (uname(&system) == 0) facts.kernel = fmt::format("{} {}", system.sysname, system.release);
   facts.processor = processor();
   facts.governor = first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
+  facts.cores = static_cast<int>(usable_cores());
+  facts.environment = environment();
+  return facts;
+}
+
+Facts collect_facts(const World& world, const Options& options) {
+  Facts facts = machine_facts();
+  int version = 0;
+  require(hcommGetVersion(&version), nullptr, "version");
+  facts.library = "libhcomm-core " + cli::version_code_text(version);
   facts.ranks = world.ranks();
   facts.hosts = world.hosts();
-  facts.cores = static_cast<int>(usable_cores());
   facts.hosts_text = world.hosts_text();
   facts.init_ms = world.init_seconds() * 1e3;
   facts.memory_mib = world.memory_mib();
   facts.check = options.check;
   facts.memory = options.memory;
-  facts.environment = environment();
   return facts;
 }
 

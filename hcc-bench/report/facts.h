@@ -9,6 +9,7 @@
 
 namespace hcomm::bench {
 
+Facts machine_facts();  // what is so without a communicator
 Facts collect_facts(const World& world, const Options& options);
 
 }  // namespace hcomm::bench

@@ -93,24 +93,12 @@ class CsvWriter : public Writer {
   void row(const Row& row) override {
     std::vector<std::string> cells;
     const Json json = row_json(row, style_);
-    for (const auto& [key, value] : json.items()) cells.push_back(cell(value));
+    for (const auto& [key, value] : json.items()) cells.push_back(csv_cell(value));
     sink_.write(cli::csv_line(cells));
   }
   void end(const Ending&) override {}
 
  private:
-  static std::string cell(const Json& value) {
-    if (value.is_null()) return {};
-    if (value.is_string()) return value.get<std::string>();
-    if (!value.is_array()) return cli::json_line(value);
-    std::string text;
-    for (const Json& each : value) {
-      if (!text.empty()) text += ';';
-      text += cli::json_line(each);
-    }
-    return text;
-  }
-
   Sink& sink_;
   Style style_;
 };
@@ -169,6 +157,29 @@ Json row_json(const Row& row, const Style& style) {
   if (style.timestamps) json["time"] = text(row.time);
   if (style.per_iter) json["times_us"] = row.times_us;
   return json;
+}
+
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return {};
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return cli::json_line(value);
+  std::string text;
+  for (const Json& each : value) {
+    if (!text.empty()) text += ';';
+    text += cli::json_line(each);
+  }
+  return text;
+}
+
+Json machine_json(const Facts& facts) {
+  return {{"tool", facts.tool},
+          {"time", facts.time},
+          {"cores", facts.cores},
+          {"kernel", facts.kernel},
+          {"processor", facts.processor},
+          {"governor", facts.governor.empty() ? Json(nullptr) : Json(facts.governor)},
+          {"buffers", facts.memory},
+          {"environment", facts.environment}};
 }
 
 Json facts_json(const Facts& facts) {

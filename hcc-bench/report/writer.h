@@ -57,5 +57,8 @@ std::unique_ptr<Writer> make_writer(std::string_view format, Sink& sink, const S
 // A row as all machine formats have it: numbers with their unit in the key.
 cli::Json row_json(const Row& row, const Style& style);
 cli::Json facts_json(const Facts& facts);
+cli::Json machine_json(const Facts& facts);  // of them what is so without a communicator
+// A value as CSV has it: null is empty, a list is joined by semicolons.
+std::string csv_cell(const cli::Json& value);
 
 }  // namespace hcomm::bench
