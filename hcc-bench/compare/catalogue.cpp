@@ -161,21 +161,30 @@ Finding find_ucc(const std::string& prefix) {
                      "; build github.com/openucx/ucc and name it by --peer-prefix");
 }
 
+// A Python that has torch: of the prefix, or the first one in PATH, or Debian's own.
+std::string find_python(const std::string& prefix) {
+  for (const std::string& python :
+       prefix.empty() ? Words{find_program("python3"), find_program("/usr/bin/python3")}
+                      : Words{find_program(prefix + "/bin/python3")}) {
+    if (python.empty()) continue;
+    const Launch ask{{python, "-c", "import torch.distributed as d; assert d.is_available()"}, {}};
+    if (run(ask, kAskMs).code == 0) return python;
+  }
+  return {};
+}
+
 // What is built for torch is the harness, as a library that Python loads.
 Finding find_torch(const std::string& prefix) {
-  const std::string python = program_of("python3", "", prefix);
-  if (python.empty()) return missing("python3 not found; apt install python3-torch");
-  const Ran ran =
-      run({{python, "-c", "import torch.distributed as d; d.is_gloo_available"}, {}}, kAskMs);
-  if (ran.code != 0 && prefix.empty())
-    return missing("python3 has no torch.distributed; apt install python3-torch");
-  if (ran.code != 0) return missing("bin/python3 has no torch.distributed");
+  const std::string python = find_python(prefix);
+  if (python.empty())
+    return missing(prefix.empty() ? "no python3 with torch.distributed; apt install python3-torch"
+                                  : "no bin/python3 with torch.distributed");
   const std::string compiler = find_program("gcc");
-  if (compiler.empty()) return missing("gcc not found; apt install g++");
+  if (compiler.empty()) return missing("gcc not found; apt install gcc");
   Subject subject{.name = named("torch", prefix), .transports = kTcp, .source = "torch.c"};
   subject.compiler = {compiler, "-shared", "-fPIC"};
   subject.launch = [python](const std::string& driver, const std::string&, int) {
-    return Launch{{python, driver_folder() + "/torch.py", driver}, {"GLOO_SOCKET_IFNAME=lo"}};
+    return Launch{{python, driver_folder() + "/torch_ranks.py", driver}, {"GLOO_SOCKET_IFNAME=lo"}};
   };
   return {{subject}, ""};
 }

@@ -22,6 +22,7 @@ using cli::add_value;
 using Text = const std::string&;
 
 constexpr int64_t kMostRanks = 64;
+constexpr size_t kLargest = 4 * kGiB;  // MPI counts elements in an int
 
 // Each word of a list, one of `known`.
 std::vector<std::string> parse_words(Text text, const std::vector<std::string>& known) {
@@ -160,9 +161,9 @@ void validate(Options& o) {
   if (o.operations.empty()) o.operations = comparable_operations();
   if (o.sizes.empty()) o.sizes = bench::parse_sizes("4,1K,64K,1M,16M,256M");
   for (const size_t size : o.sizes)
-    if (size < sizeof(float))
-      fail(Code::invalid_argument, "--sizes: {} is less than an element of 4 bytes",
-           size_text(size));
+    if (size < sizeof(float) || size > kLargest)
+      fail(Code::invalid_argument, "--sizes: {} is not within an element of 4 bytes and {}",
+           size_text(size), size_text(kLargest));
   if (o.budget_s <= 0) fail(Code::invalid_argument, "--budget: must be more than zero");
   if (o.hang_s <= 0) fail(Code::invalid_argument, "--hang-timeout: must be more than zero");
   if (!o.format.empty()) return;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <utility>
+
 #include "base/bytes.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -47,7 +50,9 @@ class TableWriter : public Writer {
     for (const Series& series : cell.series) {
       std::string fault = series.error == kUnsupported ? "" : series.error;
       if (series.wrong()) fault = "wrong results";
-      if (!fault.empty()) note(fmt::format("  {}: {}", series.subject, cli::printable(fault)));
+      // A library that has dropped out is told once.
+      if (std::exchange(told_[series.subject], fault) != fault && !fault.empty())
+        note(fmt::format("  {}: {}", series.subject, cli::printable(fault)));
     }
   }
 
@@ -129,6 +134,7 @@ class TableWriter : public Writer {
   bench::Style style_;
   bench::Look look_;
   std::string transport_;
+  std::map<std::string, std::string> told_;  // the last fault of each library
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The harness as a library that Python loads: torch.py is the driver. */
+/* The harness as a library that Python loads: torch_ranks.py is the driver. */
 #include "harness.h"
 
 typedef void (*torch_repeat)(int kind, long turn, long count);

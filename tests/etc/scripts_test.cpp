@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quickstart.sh and test.sh as a fresh machine meets them. The real runs are CI's; here the tools
+// The scripts of etc as a fresh machine meets them. The real runs are CI's; here the tools
 // that they call are small scripts that log their arguments and do what they are told to.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class Machine {
  public:
   explicit Machine(const std::string& installed) {
     fs::create_directories(folder_.path() / "tree/etc");
-    for (const char* name : {"quickstart.sh", "test.sh", "packages.sh"})
+    for (const char* name : {"quickstart.sh", "test.sh", "packages.sh", "compare-peers.sh"})
       fs::copy_file(fs::path(SOURCE_DIRECTORY) / "etc" / name, folder_.path() / "tree/etc" / name);
     folder_.write("installed", installed);
     folder_.write("log", "");
@@ -30,7 +30,7 @@ class Machine {
     add_tool("sudo", "\"$@\"");
     for (const char* name : {"cmake", "ctest"}) add_tool(name, "true");
     folder_.write_program("tree/build/release/bin/hcc-launch", tool("hcc-launch", "true"));
-    folder_.write_program("tree/build/release/bin/hcc-bench", "#!/bin/sh\n");
+    folder_.write_program("tree/build/release/bin/hcc-bench", tool("hcc-bench", "true"));
   }
 
   void add_tool(const std::string& name, const std::string& body) {
@@ -150,6 +150,27 @@ TEST(Scripts, RefuseWhatTheyDoNotKnow) {
   EXPECT_EQ(machine.run("test.sh --preset").code, 2);
   EXPECT_EQ(machine.run("test.sh --preset bogus").code, 2);
   EXPECT_EQ(machine.count("apt-get"), 0U);
+}
+
+TEST(ComparePeers, InstallsThePeersAndPassesOptionsOn) {
+  Machine machine(everything());
+  Ran ran = machine.run("compare-peers.sh --ranks 2 --csv");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_EQ(machine.count("libgloo-dev"), 1U) << machine.log();
+  EXPECT_EQ(machine.count("hcc-bench  compare --ranks 2 --csv\n"), 1U) << machine.log();
+
+  Machine without(everything());
+  ran = without.run("compare-peers.sh --no-install -- --json");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(ran.says("missing packages of peers: ")) << ran.output;
+  EXPECT_EQ(without.count("apt-get"), 0U) << without.log();
+  EXPECT_EQ(without.count("hcc-bench  compare --json\n"), 1U) << without.log();
+  EXPECT_EQ(without.run("compare-peers.sh --help").code, 0);
+
+  Machine empty("");
+  ran = empty.run("compare-peers.sh --no-install");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(empty.count("hcc-bench"), 0U) << empty.log();
 }
 
 TEST(TestScript, BuildsAndRunsThePreset) {

@@ -49,6 +49,7 @@ std::string as_test(std::string command, const std::string& prefix) {
   const std::pair<std::string, std::string> changes[] = {
       {"etc/quickstart.sh", "etc/quickstart.sh --help"},
       {"etc/test.sh", "etc/test.sh --help"},
+      {"etc/compare-peers.sh", "etc/compare-peers.sh --help"},
       {"$PWD/build/release", kBuild.string()},
       {"build/release", kBuild.string()},
       {"$HOME/hcomm", prefix},

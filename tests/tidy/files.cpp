@@ -20,8 +20,8 @@ Strings check_built(const Tree& tree, const std::set<std::string>& compiled) {
   Strings faults;
   for (const auto& [path, text] : tree) {
     const std::string extension = extension_of(path);
-    const bool outside = under(path, "tests/consumer");  // a project of its own
-    if ((extension == "cpp" || extension == "c") && !outside && !compiled.contains(path))
+    if ((extension == "cpp" || extension == "c") && !built_elsewhere(path) &&
+        !compiled.contains(path))
       faults.push_back(fmt::format("{}: belongs to no target", path));
   }
   return faults;

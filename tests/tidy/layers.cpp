@@ -111,7 +111,7 @@ Strings check_layer_links(const Tree& tree) {
 Strings check_includes(const Tree& tree) {
   Strings faults;
   for (const auto& [path, text] : tree) {
-    if (!is_cpp(path) || under(path, "tests/consumer")) continue;
+    if (!is_cpp(path) || built_elsewhere(path)) continue;
     for (const auto& [line, include] : includes_of(text)) {
       bool found = false;
       for (const std::string& root : {std::string("libcore/"), std::string("libcore/include/"),

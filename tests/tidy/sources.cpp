@@ -58,6 +58,9 @@ std::string extension_of(const std::string& path) {
 bool under(const std::string& path, std::string_view folder) {
   return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
 }
+bool built_elsewhere(const std::string& path) {
+  return under(path, "tests/consumer") || under(path, "hcc-bench/peers");
+}
 
 namespace {
 

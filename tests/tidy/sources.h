@@ -27,6 +27,8 @@ std::string folder_of(const std::string& path);
 std::string name_of(const std::string& path);
 std::string extension_of(const std::string& path);
 bool under(const std::string& path, std::string_view folder);
+// A project of its own, and the drivers that hcc-bench compare builds with the peers' compilers.
+bool built_elsewhere(const std::string& path);
 
 // The same text with comments, strings and characters turned into blanks; newlines stay.
 std::string code_of(std::string_view text);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of torch.distributed with its Gloo backend: torch.py HARNESS.so, and the words of a job.
+"""The driver of torch.distributed with its Gloo backend: torch_ranks.py HARNESS.so, and the words of a job.
 
 What a call costs in Python is part of the time: it is what a user of torch pays. torch reduces in
 place only, so its all-reduce and reduce do; both spare it a copy that the others have to make.
