@@ -33,7 +33,7 @@ done
 
 # shellcheck disable=SC2086  # a list of words
 ensure_packages $install $packages
-if [ $install = yes ]; then
+if [ "$install" = yes ]; then
   # shellcheck disable=SC2086  # a list of words
   ensure_packages yes $peer_packages
 else

@@ -1,14 +1,14 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* What the buffers of a measurement hold, and whether the result is right. Element i of rank r is
- * i mod 13 + r + 1: small whole numbers, so that every sum is exact. C11 and C++17; included by
- * harness.h. */
+// SPDX-License-Identifier: Apache-2.0
+// What the buffers of a measurement hold, and whether the result is right. Element i of rank r is
+// i mod 13 + r + 1: small whole numbers, so that every sum is exact. C11 and C++17; included by
+// harness.h.
 #ifndef HCOMM_PEERS_DATA_H
 #define HCOMM_PEERS_DATA_H
 
 #include <stddef.h>
 #include <string.h>
 
-/* The names of hcc-bench's operations are in peer_kind_names, in this order. */
+// The names of hcc-bench's operations are in peer_kind_names, in this order.
 typedef enum {
   PEER_ALLREDUCE,
   PEER_REDUCESCATTER,
@@ -16,8 +16,8 @@ typedef enum {
   PEER_BROADCAST,
   PEER_REDUCE,
   PEER_ALLTOALL,
-  PEER_SENDRECV, /* a ring: each rank sends to the next */
-  PEER_PINGPONG, /* ranks 0 and 1; an operation is a round trip, the time reported half of it */
+  PEER_SENDRECV,  // a ring: each rank sends to the next
+  PEER_PINGPONG,  // ranks 0 and 1; an operation is a round trip, the time reported half of it
   PEER_BARRIER,
   PEER_KINDS
 } peer_kind;
@@ -26,14 +26,14 @@ static const char* const peer_kind_names[PEER_KINDS] = {"allreduce", "reducescat
                                                         "broadcast", "reduce",        "alltoall",
                                                         "sendrecv",  "pingpong",      "barrier"};
 
-/* One measurement, as a driver sees it. Broadcast works in recv on every rank. */
+// One measurement, as a driver sees it. Broadcast works in recv on every rank.
 typedef struct {
   peer_kind kind;
   int rank, ranks;
-  size_t count; /* elements of an operation that is not cut into blocks */
-  size_t block; /* elements of a rank's block: at least one */
+  size_t count;  // elements of an operation that is not cut into blocks
+  size_t block;  // elements of a rank's block: at least one
   float* send;
-  float* recv; /* both hold the larger of count and block * ranks */
+  float* recv;  // both hold the larger of count and block * ranks
 } peer_task;
 
 static inline size_t peer_capacity(const peer_task* task) {
@@ -41,8 +41,8 @@ static inline size_t peer_capacity(const peer_task* task) {
   return task->count > blocks ? task->count : blocks;
 }
 
-/* a * (i mod 13) + b, from element `first` on. A period is written out many times so that what
- * follows is memcpy and memcmp: the check must not take longer than the operation. */
+// a * (i mod 13) + b, from element `first` on. A period is written out many times so that what
+// follows is memcpy and memcmp: the check must not take longer than the operation.
 enum { PEER_PERIOD = 13, PEER_TABLE = 13 * 256 };
 typedef struct {
   float table[PEER_TABLE + PEER_PERIOD];
@@ -80,7 +80,7 @@ static inline long peer_pattern_errors(const peer_pattern* pattern, const float*
   return errors;
 }
 
-/* The data of one rank, from element `first` on. */
+// The data of one rank, from element `first` on.
 static inline void peer_fill(float* into, size_t count, int rank) {
   peer_pattern pattern;
   peer_pattern_make(&pattern, 0, 1, (size_t)rank + 1);
@@ -98,7 +98,7 @@ static inline long peer_errors_of_sum(const float* seen, size_t first, size_t co
   return peer_pattern_errors(&pattern, seen, count);
 }
 
-/* Nothing that is right: -1 is in no pattern. `in_place`: kinds whose input is in recv. */
+// Nothing that is right: -1 is in no pattern. `in_place`: kinds whose input is in recv.
 static inline void peer_prepare(const peer_task* task, int root, unsigned in_place) {
   const size_t capacity = peer_capacity(task);
   for (size_t i = 0; i < capacity; i++) task->recv[i] = -1.0F;
@@ -106,7 +106,7 @@ static inline void peer_prepare(const peer_task* task, int root, unsigned in_pla
     peer_fill(task->recv, capacity, task->rank);
 }
 
-/* Wrong elements of this rank's result after one operation with that root. */
+// Wrong elements of this rank's result after one operation with that root.
 static inline long peer_verify(const peer_task* task, int root) {
   const size_t block = task->block, rank = (size_t)task->rank;
   const int before = (task->rank + task->ranks - 1) % task->ranks;

@@ -1,25 +1,25 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* What every driver of `hcc-bench compare` shares: how a job of ranks is told what to measure, and
- * how it is timed, so that all libraries are held against one clock, one barrier, one check.
- *
- * A driver is started once with all of its ranks and serves: rank 0 holds a socket to hcc-bench,
- * the others sleep on a futex. A job is known by six words, the arguments of its program:
- * - the name of the socket, in the abstract namespace
- * - the file that all ranks map
- * - the number of ranks
- * - the process that ends the job when it goes
- * - cores, "0,1": rank i runs on the i-th, and so on in turn
- * - plain or hcomm: where the buffers come from, if the library has memory of its own
- *
- * A command is a line, and so is its answer:
- * - measure KIND BYTES BUDGET_S LIMIT_S
- * - ok MIN_US MEDIAN_US P99_US BATCHES BATCH ERRORS DISTANCE_BEFORE_NS DISTANCE_AFTER_NS
- * - unsupported
- *
- * A sample is a batch of operations between two barriers of the harness, of the slowest rank,
- * divided by their number. C11 and C++17 with _GNU_SOURCE, header only; nothing here depends on any
- * library that is measured. Absent: retries; a job that hangs is ended by SIGALRM, and said by
- * hcc-bench. */
+// SPDX-License-Identifier: Apache-2.0
+// What every driver of `hcc-bench compare` shares: how a job of ranks is told what to measure, and
+// how it is timed, so that all libraries are held against one clock, one barrier, one check.
+//
+// A driver is started once with all of its ranks and serves: rank 0 holds a socket to hcc-bench,
+// the others sleep on a futex. A job is known by six words, the arguments of its program:
+// - the name of the socket, in the abstract namespace
+// - the file that all ranks map
+// - the number of ranks
+// - the process that ends the job when it goes
+// - cores, "0,1": rank i runs on the i-th, and so on in turn
+// - plain or hcomm: where the buffers come from, if the library has memory of its own
+//
+// A command is a line, and so is its answer:
+// - measure KIND BYTES BUDGET_S LIMIT_S
+// - ok MIN_US MEDIAN_US P99_US BATCHES BATCH ERRORS DISTANCE_BEFORE_NS DISTANCE_AFTER_NS
+// - unsupported
+//
+// A sample is a batch of operations between two barriers of the harness, of the slowest rank,
+// divided by their number. C11 and C++17 with _GNU_SOURCE, header only; nothing here depends on any
+// library that is measured. Absent: retries; a job that hangs is ended by SIGALRM, and said by
+// hcc-bench.
 #ifndef HCOMM_PEERS_HARNESS_H
 #define HCOMM_PEERS_HARNESS_H
 
@@ -45,20 +45,20 @@
 
 enum { PEER_MOST_RANKS = 64, PEER_MOST_BATCHES = 4096, PEER_SHARED_BYTES = 65536 };
 
-/* Shared by the ranks of a job; all zero at first. Counters that are spun on have lines of their
- * own. */
+// Shared by the ranks of a job; all zero at first. Counters that are spun on have lines of their
+// own.
 typedef struct {
   uint32_t arrived, pad0[15];
   uint32_t epoch, pad1[15];
-  uint32_t ball, pad2[15];    /* of the probe */
-  uint32_t command, pad3[15]; /* how many were given */
+  uint32_t ball, pad2[15];     // of the probe
+  uint32_t command, pad3[15];  // how many were given
   int32_t kind, quit;
   uint32_t limit_s;
   uint64_t bytes;
   double budget_s, distance_ns;
   double value[PEER_MOST_RANKS];
   double batch_s[PEER_MOST_RANKS][PEER_MOST_BATCHES];
-  uint32_t posted[PEER_MOST_RANKS]; /* for drivers that bring up their library over the region */
+  uint32_t posted[PEER_MOST_RANKS];  // for drivers that bring up their library over the region
   unsigned char shared[PEER_MOST_RANKS][PEER_SHARED_BYTES];
 } peer_region;
 
@@ -70,16 +70,16 @@ typedef struct {
   peer_region* region;
 } peer_world;
 
-/* What a driver brings. */
+// What a driver brings.
 typedef struct {
   void* self;
-  const char* version; /* one line: library and version */
-  unsigned in_place;   /* bit of a kind: the library only knows it in place */
+  const char* version;  // one line: library and version
+  unsigned in_place;    // bit of a kind: the library only knows it in place
   int (*supports)(void* self, peer_kind kind);
-  /* Runs `count` operations back to back; the root of the first is turn % ranks, then the next. */
+  // Runs `count` operations back to back; the root of the first is turn % ranks, then the next.
   void (*repeat)(void* self, const peer_task* task, long turn, long count);
-  void (*drain)(void* self);                   /* after a batch, not timed; may be null */
-  void* (*allocate)(void* self, size_t bytes); /* may be null: mmap */
+  void (*drain)(void* self);                    // after a batch, not timed; may be null
+  void* (*allocate)(void* self, size_t bytes);  // may be null: mmap
   void (*release)(void* self, void* memory, size_t bytes);
 } peer_driver;
 
@@ -111,7 +111,7 @@ static inline void peer_pin(int cpu) {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-/* Reads the six words after the program's name. 0: they are not those of a job. */
+// Reads the six words after the program's name. 0: they are not those of a job.
 static inline int peer_parse(peer_world* world, int argc, char** argv) {
   memset(world, 0, sizeof *world);
   world->socket = -1;
@@ -134,8 +134,8 @@ static inline int peer_parse(peer_world* world, int argc, char** argv) {
   return 1;
 }
 
-/* For libraries without a launcher of their own: makes the ranks, and returns in each of them; the
- * first process waits for all. */
+// For libraries without a launcher of their own: makes the ranks, and returns in each of them; the
+// first process waits for all.
 static inline void peer_fork(peer_world* world) {
   for (int i = 0; i < world->ranks; i++) {
     world->rank = i;
@@ -150,13 +150,13 @@ static inline void peer_fork(peer_world* world) {
     if (wait(&status) < 0) break;
     if (status == 0) continue;
     code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    break; /* the others wait for it: they end with this process */
+    break;  // the others wait for it: they end with this process
   }
   _exit(code);
 }
 
-/* Blocks at once where the library works in threads of its own, which a spinning rank would keep
- * from their core; spins a little where ranks share cores. */
+// Blocks at once where the library works in threads of its own, which a spinning rank would keep
+// from their core; spins a little where ranks share cores.
 static inline void peer_barrier(peer_world* world) {
   peer_region* region = world->region;
   const uint32_t epoch = __atomic_load_n(&region->epoch, __ATOMIC_ACQUIRE);
@@ -197,9 +197,9 @@ static inline long peer_sum(peer_world* world, long value) {
   return (long)sum;
 }
 
-/* How far apart the cores of ranks 0 and 1 are now: the least one-way time of a cache line, in ns;
- * -1 where there are not two, or where others keep them busy. A host moves virtual cores at any
- * time, which changes every number over shared memory. About a millisecond. */
+// How far apart the cores of ranks 0 and 1 are now: the least one-way time of a cache line, in ns;
+// -1 where there are not two, or where others keep them busy. A host moves virtual cores at any
+// time, which changes every number over shared memory. About a millisecond.
 static inline double peer_distance(peer_world* world) {
   enum { REPEATS = 30, TURNS = 100 };
   peer_region* region = world->region;

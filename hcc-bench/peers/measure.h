@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* One measurement of a driver, and the loop that serves them: the second half of harness.h, which
- * includes it. */
+// SPDX-License-Identifier: Apache-2.0
+// One measurement of a driver, and the loop that serves them: the second half of harness.h, which
+// includes it.
 #ifndef HCOMM_PEERS_MEASURE_H
 #define HCOMM_PEERS_MEASURE_H
 
@@ -29,7 +29,7 @@ static inline long peer_within(double value, long least, long most) {
   return value <= (double)least ? least : value >= (double)most ? most : (long)value;
 }
 
-/* How long one operation takes, on all ranks the same number; warms up on the way. */
+// How long one operation takes, on all ranks the same number; warms up on the way.
 static inline double peer_estimate(peer_world* world, const peer_driver* driver,
                                    const peer_task* task, double budget_s, long* turn) {
   peer_batch(world, driver, task, 1, turn);
@@ -43,7 +43,7 @@ static inline double peer_estimate(peer_world* world, const peer_driver* driver,
   return estimate > 1e-9 ? estimate : 1e-9;
 }
 
-/* Of the slowest rank in each batch; on rank 0. */
+// Of the slowest rank in each batch; on rank 0.
 static inline void peer_summarise(peer_world* world, double passes, peer_result* result) {
   static double times[PEER_MOST_BATCHES];
   const long n = result->batches;
@@ -54,7 +54,7 @@ static inline void peer_summarise(peer_world* world, double passes, peer_result*
   }
   qsort(times, (size_t)n, sizeof *times, peer_compare);
   const double us = 1e6 / passes;
-  const long high = (99 * n + 99) / 100 - 1; /* nearest rank */
+  const long high = (99 * n + 99) / 100 - 1;  // nearest rank
   result->min_us = times[0] * us;
   result->median_us = (n % 2 != 0 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2) * us;
   result->p99_us = times[high] * us;
@@ -65,7 +65,7 @@ static inline void peer_time(peer_world* world, const peer_driver* driver, const
   long turn = 0;
   result->before_ns = peer_distance(world);
   const double estimate = peer_estimate(world, driver, task, budget_s, &turn);
-  /* Long enough that waking up, where the barrier blocks, is nothing. */
+  // Long enough that waking up, where the barrier blocks, is nothing.
   const double target_s = world->threaded ? 1e-2 : world->ranks > world->cpus ? 1e-3 : 2e-4;
   result->batch = peer_within(target_s / estimate + 1, 1, 20000);
   if (estimate >= target_s) result->batch = 1;
@@ -80,7 +80,7 @@ static inline void peer_time(peer_world* world, const peer_driver* driver, const
   result->after_ns = peer_distance(world);
 }
 
-/* Runs one operation on fresh data and looks at every element of every rank. */
+// Runs one operation on fresh data and looks at every element of every rank.
 static inline long peer_check(peer_world* world, const peer_driver* driver, const peer_task* task) {
   const int root = 1 % task->ranks;
   peer_prepare(task, root, driver->in_place);
@@ -103,7 +103,7 @@ static inline void peer_release(const peer_driver* driver, void* memory, size_t 
     munmap(memory, bytes);
 }
 
-/* The buffers live as long as the measurement: the jobs of a comparison take turns. */
+// The buffers live as long as the measurement: the jobs of a comparison take turns.
 static inline void peer_measure(peer_world* world, const peer_driver* driver, peer_result* result) {
   const peer_region* region = world->region;
   peer_task task;
@@ -123,7 +123,7 @@ static inline void peer_measure(peer_world* world, const peer_driver* driver, pe
   }
   peer_fill(task.send, peer_capacity(&task), task.rank);
   result->errors = peer_check(world, driver, &task);
-  /* In place the sums would grow out of all bounds, and slow down. */
+  // In place the sums would grow out of all bounds, and slow down.
   if ((driver->in_place >> task.kind & 1U) != 0) memset(task.recv, 0, bytes);
   const long errors = result->errors;
   peer_time(world, driver, &task, region->budget_s, result);
@@ -150,7 +150,7 @@ static inline int peer_connect(peer_world* world, const char* version) {
   address.sun_family = AF_UNIX;
   const size_t length = strlen(world->socket_name);
   if (length + 1 > sizeof address.sun_path) return 0;
-  memcpy(address.sun_path + 1, world->socket_name, length); /* abstract: begins with a zero */
+  memcpy(address.sun_path + 1, world->socket_name, length);  // abstract: begins with a zero
   world->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
   if (connect(world->socket, (const struct sockaddr*)&address, size) != 0) return 0;
@@ -159,7 +159,7 @@ static inline int peer_connect(peer_world* world, const char* version) {
   return peer_write_line(world, line);
 }
 
-/* Rank 0: the next command into the region; at the end of the socket: quit. */
+// Rank 0: the next command into the region; at the end of the socket: quit.
 static inline void peer_next_command(peer_world* world) {
   peer_region* region = world->region;
   char line[256], kind[32];
@@ -175,7 +175,7 @@ static inline void peer_next_command(peer_world* world) {
   }
   line[length] = '\0';
   if (sscanf(line, "measure %31s %llu %lf %u", kind, &bytes, &region->budget_s, &limit) == 4) {
-    region->kind = PEER_KINDS; /* one that nobody supports */
+    region->kind = PEER_KINDS;  // one that nobody supports
     for (int i = 0; i < PEER_KINDS; i++)
       if (strcmp(kind, peer_kind_names[i]) == 0) region->kind = i;
     region->bytes = bytes;
@@ -186,7 +186,7 @@ static inline void peer_next_command(peer_world* world) {
   peer_futex_wake(&region->command);
 }
 
-/* The other ranks: asleep until there is one. Whoever started the job may be gone. */
+// The other ranks: asleep until there is one. Whoever started the job may be gone.
 static inline void peer_await_command(peer_world* world, uint32_t seen) {
   const struct timespec two_seconds = {2, 0};
   while (__atomic_load_n(&world->region->command, __ATOMIC_ACQUIRE) == seen) {
@@ -195,8 +195,8 @@ static inline void peer_await_command(peer_world* world, uint32_t seen) {
   }
 }
 
-/* Serves until hcc-bench closes the socket. All ranks call it, with their library up. The exit
- * code. */
+// Serves until hcc-bench closes the socket. All ranks call it, with their library up. The exit
+// code.
 static inline int peer_serve(peer_world* world, const peer_driver* driver) {
   peer_barrier(world);
   if (world->rank == 0 && !peer_connect(world, driver->version)) {
@@ -219,8 +219,8 @@ static inline int peer_serve(peer_world* world, const peer_driver* driver) {
                r.median_us, r.p99_us, r.batches, r.batch, r.errors, r.before_ns, r.after_ns);
     }
     alarm(0);
-    peer_barrier(world); /* before rank 0 may write the next command */
-    if (world->rank == 0) peer_write_line(world, line); /* failed: the next command is to quit */
+    peer_barrier(world);                                 // before rank 0 may write the next command
+    if (world->rank == 0) peer_write_line(world, line);  // failed: the next command is to quit
   }
 }
 

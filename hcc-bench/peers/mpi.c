@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The driver of MPI libraries: built with mpicc, started with mpirun. */
+// SPDX-License-Identifier: Apache-2.0
+// The driver of MPI libraries: built with mpicc, started with mpirun.
 #include <mpi.h>
 
 #include "harness.h"
@@ -61,7 +61,7 @@ static void repeat(void* self, const peer_task* task, long turn, long count) {
   for (long i = 0; i < count; i++) once(task, (int)((turn + i) % task->ranks));
 }
 
-/* A rank that is done may have to move what others wait for; it does so in calls of MPI only. */
+// A rank that is done may have to move what others wait for; it does so in calls of MPI only.
 static void drain(void* self) {
   (void)self;
   MPI_Barrier(MPI_COMM_WORLD);
@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   version[strcspn(version, "\n,")] = '\0';
   for (char* at = version; *at != '\0'; at++)
     if (*at == '\t') *at = ' ';
-  peer_pin(world.cpu[world.rank % world.cpus]); /* the rank, not the threads that MPI has made */
+  peer_pin(world.cpu[world.rank % world.cpus]);  // the rank, not the threads that MPI has made
   const peer_driver driver = {NULL, version, 0, supports, repeat, drain, NULL, NULL};
   const int code = peer_serve(&world, &driver);
   MPI_Finalize();

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The harness as a library that Python loads: torch_ranks.py is the driver. */
+// SPDX-License-Identifier: Apache-2.0
+// The harness as a library that Python loads: torch_ranks.py is the driver.
 #include "harness.h"
 
 typedef void (*torch_repeat)(int kind, long turn, long count);
@@ -15,7 +15,7 @@ static struct {
   peer_kind kind;
 } python;
 
-/* Makes the ranks; the rank of this process, -1: the words are not those of a job. */
+// Makes the ranks; the rank of this process, -1: the words are not those of a job.
 int torch_open(int argc, char** argv) {
   if (!peer_parse(&world, argc, argv)) return -1;
   peer_fork(&world);
@@ -39,7 +39,7 @@ static void repeat(void* self, const peer_task* task, long turn, long count) {
 
 static void release(void* self, void* memory, size_t bytes) {
   (void)self;
-  if (python.of != NULL) python.bind(-1, 0, 0, NULL, NULL); /* lets go of both buffers */
+  if (python.of != NULL) python.bind(-1, 0, 0, NULL, NULL);  // lets go of both buffers
   python.of = NULL;
   munmap(memory, bytes);
 }

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The driver of UCC: makes its ranks itself, and brings them up over the region that they share.
- * Each operation is init, post, test, finalize, as MPI libraries call UCC. The transport is chosen
- * by UCX's environment. UCC has no send and receive. */
+// SPDX-License-Identifier: Apache-2.0
+// The driver of UCC: makes its ranks itself, and brings them up over the region that they share.
+// Each operation is init, post, test, finalize, as MPI libraries call UCC. The transport is chosen
+// by UCX's environment. UCC has no send and receive.
 #include <ucc/api/ucc.h>
 
 #include "harness.h"
@@ -11,7 +11,7 @@ typedef struct {
   ucc_context_h context;
   ucc_team_h team;
   uint32_t gathers;
-  int yields; /* ranks share cores */
+  int yields;  // ranks share cores
 } ucc_self;
 
 static void must(ucc_status_t status, const char* what) {
@@ -20,7 +20,7 @@ static void must(ucc_status_t status, const char* what) {
   _exit(1);
 }
 
-/* The all-gather that UCC asks for: two halves in turn, so that a rank may be one ahead. */
+// The all-gather that UCC asks for: two halves in turn, so that a rank may be one ahead.
 typedef struct {
   ucc_self* self;
   uint32_t number;
@@ -120,7 +120,7 @@ static void repeat(void* self, const peer_task* task, long turn, long count) {
   }
 }
 
-/* A rank that is done may have to move what others wait for. */
+// A rank that is done may have to move what others wait for.
 static void drain(void* self) {
   ucc_coll_args_t args;
   memset(&args, 0, sizeof args);
@@ -168,5 +168,5 @@ int main(int argc, char** argv) {
   const peer_driver driver = {&self, version, 0, supports, repeat, drain, NULL, NULL};
   const int code = peer_serve(&world, &driver);
   fflush(NULL);
-  _exit(code); /* UCX's own farewell needs all ranks at once */
+  _exit(code);  // UCX's own farewell needs all ranks at once
 }
