@@ -121,6 +121,10 @@ std::vector<Row> rows_of(const Cell& cell) {
     if (row.ours && row.best) row.ratio = ratio(cell.series[0], cell.series[row.peer], state);
     rows.push_back(row);
   }
+  // A state that the cores were in for a moment, when only one side was there, says nothing.
+  const auto compared = [](const Row& row) { return row.ratio.has_value(); };
+  if (std::any_of(rows.begin(), rows.end(), compared))
+    std::erase_if(rows, [&](const Row& row) { return !compared(row); });
   return rows;
 }
 

@@ -30,6 +30,12 @@ std::string ratio_text(double ratio) {
   return fmt::format("{:.2f}", ratio);
 }
 
+// Two or three rounds that differ much say next to nothing.
+std::string interval_text(const Interval& sure) {
+  return fmt::format("{:.2f}..{}", sure.low,
+                     sure.high < 100 ? fmt::format("{:.2f}", sure.high) : ">99");
+}
+
 class TableWriter : public Writer {
  public:
   TableWriter(bench::Sink& sink, const bench::Style& style, bench::Look look)
@@ -117,8 +123,7 @@ class TableWriter : public Writer {
     const Ratio& ratio = *row.ratio;
     cells.push_back(ratio_text(ratio.min));
     cells.push_back(ratio_text(ratio.median));
-    cells.push_back(ratio.sure ? fmt::format("{:.2f}..{:.2f}", ratio.sure->low, ratio.sure->high)
-                               : "-");
+    cells.push_back(ratio.sure ? interval_text(*ratio.sure) : "-");
     cells.push_back(ratio.lost() ? red("lost") : "");
     return cells;
   }

@@ -112,6 +112,13 @@ TEST(Rows, TakeTheBestPeerOfEachState) {
   EXPECT_EQ(cell.series[rows[1].peer].subject, "b");
 }
 
+TEST(Rows, OfOneSideAreLeftOutWhereOthersHaveBoth) {
+  const Cell cell =
+      cell_of({{"hcomm", "", {turn(0, 2)}, ""}, {"a", "", {turn(0, 4), turn(1, 9, kFar)}, ""}});
+  ASSERT_EQ(rows_of(cell).size(), 1U);
+  EXPECT_EQ(rows_of(cell)[0].state, State::near);
+}
+
 TEST(Rows, WithoutUsOrWithoutPeersHaveNoRatio) {
   const auto alone = rows_of(cell_of({{"hcomm", "", {turn(0, 2)}, ""}}));
   ASSERT_EQ(alone.size(), 1U);
