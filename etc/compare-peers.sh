@@ -13,7 +13,7 @@ usage() {
   cat <<END
 usage: etc/compare-peers.sh [--no-install] [--] [OPTION of hcc-bench compare]...
 Installs what is missing of the Debian packages that HCOMM and its peers need (Open MPI, MPICH,
-Gloo, torch), builds build/release, and runs hcc-bench compare: the whole grid, about an hour.
+Gloo, torch), builds build/release, and runs hcc-bench compare: the whole grid, an hour or two.
   --no-install  install nothing: name the packages that are missing; without those to build it
                 fails, without a peer it compares with the others
 Other options are those of hcc-bench compare, e.g. --ranks 2 --sizes 4,64K,1M --rounds 3

@@ -123,6 +123,18 @@ int run_all(const Options& options) {
   }
 }
 
+int run_compare(Options& options) {
+  std::string from;
+  if (launched_size(from) > 1) {
+    if (launched_rank() > 0) return leave_to_rank_0(cli::kUsage);
+    fail(Code::invalid_argument, "compare starts its ranks itself: run it without a launcher ({})",
+         from);
+  }
+  compare::validate(options.contest);
+  catch_signals();
+  return compare::run(options.contest, g_stop);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -138,11 +150,7 @@ int main(int argc, char** argv) {
           cli::parse(app, argc, argv, speaks ? cli::Voice::aloud : cli::Voice::silent))
     return speaks ? *code : leave_to_rank_0(*code);
   return cli::guarded("hcc-bench", [&]() -> int {
-    if (app.got_subcommand(kCompareCommand)) {
-      compare::validate(options.contest);
-      catch_signals();
-      return compare::run(options.contest, g_stop);
-    }
+    if (app.got_subcommand(kCompareCommand)) return run_compare(options);
     try {
       validate(options);
     } catch (const Error&) {

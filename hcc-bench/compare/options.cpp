@@ -137,7 +137,7 @@ void describe(CLI::App& app, Options& options) {
   cli::set_page(
       app,
       {.usage = "hcc-bench compare [OPTION]...",
-       .examples = {{"hcc-bench compare", "all that is found here, the whole grid: half an hour"},
+       .examples = {{"hcc-bench compare", "all that is found here, the whole grid: an hour or two"},
                     {"hcc-bench compare --ranks 2 --sizes 4,64K,1M --collectives allreduce", ""},
                     {"hcc-bench compare --peer-prefix /opt/openmpi --csv -o grid.csv", ""}},
        .notes = {"Each library runs all of its ranks on this machine, and they take turns in every "

@@ -14,6 +14,7 @@
 #include "hcc-bench/compare/contest.h"
 #include "hcc-bench/compare/plot.h"
 #include "hcc-bench/compare/writer.h"
+#include "hcc-bench/measure/load.h"
 #include "hcc-bench/measure/memory.h"
 #include "hcc-bench/report/facts.h"
 
@@ -23,6 +24,9 @@ namespace {
 
 using bench::Operation;
 
+constexpr int64_t kLookMs = 300;
+constexpr double kQuiet = 0.1;  // share of the cores that may be busy before we begin
+
 // All that is written.
 class Output {
  public:
@@ -31,6 +35,12 @@ class Output {
     style.quiet = options.common.quiet;
     bench::Facts facts = bench::machine_facts();
     facts.memory = options.memory;
+    facts.busy = bench::busy_share(kLookMs);
+    if (facts.busy.value_or(0) > kQuiet)
+      cli::complain(
+          fmt::format("hcc-bench: other programs keep {:.0f} % of the cores busy: the "
+                      "times will be noisy, above all where ranks share cores",
+                      *facts.busy * 100));
     if (!options.plot.empty()) plot_ = std::make_unique<bench::Sink>(options.plot);
     if (!options.output.empty()) add(options.output, options.format, style);
     if (options.output.empty() || !options.common.quiet) {

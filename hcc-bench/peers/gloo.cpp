@@ -172,18 +172,25 @@ void release(void* self, void* memory, size_t bytes) {
   munmap(memory, bytes);
 }
 
+// Newer Gloos keep the store.
+template <typename Context, typename Device>
+auto connect_mesh(Context& context, const std::shared_ptr<RegionStore>& store, Device& device, int)
+    -> decltype(context.connectFullMesh(store, device)) {
+  context.connectFullMesh(store, device);
+}
+template <typename Context, typename Device>
+void connect_mesh(Context& context, const std::shared_ptr<RegionStore>& store, Device& device,
+                  long) {
+  context.connectFullMesh(*store, device);
+}
+
 std::shared_ptr<gloo::rendezvous::Context> connect(peer_world& world) {
   gloo::transport::tcp::attr attributes;
   attributes.iface = "lo";
   attributes.ai_family = AF_INET;
   auto context = std::make_shared<gloo::rendezvous::Context>(world.rank, world.ranks);
   auto device = gloo::transport::tcp::CreateDevice(attributes);
-#ifdef GLOO_STORE_BY_POINTER
-  context->connectFullMesh(std::make_shared<RegionStore>(world), device);
-#else
-  RegionStore store(world);
-  context->connectFullMesh(store, device);
-#endif
+  connect_mesh(*context, std::make_shared<RegionStore>(world), device, 0);
   return context;
 }
 

@@ -6,6 +6,7 @@ place only, so its all-reduce and reduce do; both spare it a copy that the other
 """
 import ctypes
 import os
+import socket
 import sys
 
 KINDS = ["allreduce", "reducescatter", "allgather", "broadcast", "reduce", "alltoall", "sendrecv",
@@ -90,6 +91,12 @@ def guarded(rank, function):
     return call
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def main():
     harness = ctypes.CDLL(sys.argv[1])
     words = [sys.argv[0]] + sys.argv[2:]
@@ -97,7 +104,7 @@ def main():
         return 2
     vector = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
     ranks = int(words[3])
-    port = 20000 + os.getpid() % 20000
+    port = free_port()  # before the ranks are made: theirs is the same
     rank = harness.torch_open(len(words), vector)
     if rank < 0:
         return 2

@@ -44,6 +44,7 @@ struct Facts {
   double init_ms = 0, memory_mib = 0;
   std::string check, memory;
   std::vector<std::string> environment;  // HCOMM_*, without secrets
+  std::optional<double> busy;            // share of the cores before the run, by other programs
 };
 
 // A sweep in three numbers, never one average over all sizes.

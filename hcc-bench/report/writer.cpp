@@ -179,6 +179,7 @@ Json machine_json(const Facts& facts) {
           {"processor", facts.processor},
           {"governor", facts.governor.empty() ? Json(nullptr) : Json(facts.governor)},
           {"buffers", facts.memory},
+          {"busy_share_before", cli::or_null(facts.busy)},
           {"environment", facts.environment}};
 }
 

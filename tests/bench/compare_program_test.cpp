@@ -81,6 +81,12 @@ TEST(Compare, HelpAndUsageErrors) {
   EXPECT_TRUE(holds(run({HCC_BENCH, "compare", "--round", "3"}).err, "did you mean --rounds?"));
 }
 
+TEST(Compare, IsStartedAlone) {
+  const Ran ran = run({HCC_LAUNCH, "-n", "2", "--label", "none", HCC_BENCH, "compare"});
+  EXPECT_EQ(ran.code, 2) << ran.err;
+  EXPECT_TRUE(holds(ran.err, "without a launcher")) << ran.err;
+}
+
 TEST(Compare, APeerThatWasNamedAndIsNotThereIsExit3) {
   const Folder folder;
   const Ran ran = run(command({"--peers", "none", "--peer-prefix", folder.path}, folder.path));

@@ -13,6 +13,7 @@
 #include "hcc-bench/compare/result.h"
 #include "hcc-bench/compare/table.h"
 #include "hcc-bench/compare/writer.h"
+#include "hcc-bench/measure/load.h"
 #include "hcc-bench/peers/data.h"
 #include "support/shell.h"
 
@@ -229,6 +230,16 @@ TEST(Plot, OfOneSpot) {
   const std::string text = plot(std::vector<Cell>{cell_of({{"hcomm", "", {turn(0, 1)}, ""}})});
   EXPECT_FALSE(holds(text, "nan"));
   EXPECT_FALSE(holds(text, "inf"));
+}
+
+TEST(Load, FromTheFirstLineOfStat) {
+  const auto time = bench::parse_core_time("cpu  10 1 20 300 40 5 6 7 99 98");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(time->all, 389U);
+  EXPECT_EQ(time->busy, 49U);
+  EXPECT_FALSE(bench::parse_core_time("cpu0 1 2 3 4 5"));
+  EXPECT_FALSE(bench::parse_core_time("cpu  1 2"));
+  EXPECT_FALSE(bench::parse_core_time(""));
 }
 
 // The harness's check of each operation, with results made by hand, and one wrong element.
