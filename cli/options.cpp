@@ -94,6 +94,18 @@ CLI::Option* add_switch(CLI::App& app, const OptionSpec& spec, bool& into) {
   return app.add_flag(spec.names, into, spec.doc)->group(spec.group);
 }
 
+void add_formats(CLI::App& app, const OptionSpec& spec, std::string& into) {
+  std::vector<CLI::Option*> formats = {add_choice(app, spec, into)};
+  for (const std::string& name : CLI::detail::split(spec.value, '|')) {
+    if (name == "table") continue;
+    CLI::Option* flag = app.add_flag_callback(
+        "--" + name, [&into, name] { into = name; }, "short for " + spec.names + " " + name);
+    flag->group(spec.group);
+    for (CLI::Option* other : formats) flag->excludes(other);
+    formats.push_back(flag);
+  }
+}
+
 void add_common(CLI::App& app, Common& common, const std::string& version) {
   static const std::string kGroup = "General";
   app.set_help_flag("-h,--help", "print this help and exit")->group(kGroup);

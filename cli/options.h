@@ -49,6 +49,9 @@ CLI::Option* add_value(CLI::App& app, const OptionSpec& spec,
 // spec.value is the list of choices, "first|all|off".
 CLI::Option* add_choice(CLI::App& app, const OptionSpec& spec, std::string& into);
 CLI::Option* add_switch(CLI::App& app, const OptionSpec& spec, bool& into);
+// A choice of formats and a short form of each but "table": --json is --format json. At most one of
+// them may be given.
+void add_formats(CLI::App& app, const OptionSpec& spec, std::string& into);
 
 // Options that every tool has: -q, -v, --color, and --version, which prints `version`.
 struct Common {

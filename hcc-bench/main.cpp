@@ -13,6 +13,7 @@
 #include "hcc-bench/compare/run.h"
 #include "hcc-bench/compare/serve.h"
 #include "hcc-bench/explain.h"
+#include "hcc-bench/limits/run.h"
 #include "hcc-bench/options.h"
 #include "hcc-bench/report/facts.h"
 #include "hcc-bench/report/output.h"
@@ -135,6 +136,15 @@ int run_compare(Options& options) {
   return compare::run(options.contest, g_stop);
 }
 
+// What is no operation, but stands in its place: `hcc-bench NAME [OPTION]...`.
+constexpr struct {
+  const char* name;
+  int (*run)(Options&);
+} kCommands[] = {
+    {"compare", run_compare},
+    {"limits", [](Options& options) { return limits::run(options.limits); }},
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,7 +160,13 @@ int main(int argc, char** argv) {
           cli::parse(app, argc, argv, speaks ? cli::Voice::aloud : cli::Voice::silent))
     return speaks ? *code : leave_to_rank_0(*code);
   return cli::guarded("hcc-bench", [&]() -> int {
-    if (app.got_subcommand(kCompareCommand)) return run_compare(options);
+    for (const auto& command : kCommands) {
+      if (!app.got_subcommand(command.name)) continue;
+      if (!speaks) return leave_to_rank_0(cli::kUsage);
+      if (std::string_view(argv[1]) != command.name)
+        fail(Code::invalid_argument, "{0} comes first: hcc-bench {0} [OPTION]...", command.name);
+      return command.run(options);
+    }
     try {
       validate(options);
     } catch (const Error&) {

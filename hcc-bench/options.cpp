@@ -125,16 +125,9 @@ void describe_how(CLI::App& app, Options& o) {
 
 void describe_output(CLI::App& app, Options& o) {
   static const std::string kGroup = "Output";
-  std::vector<CLI::Option*> formats = {add_choice(
+  cli::add_formats(
       app, {"--format", "table|json|ndjson|csv|md", "what is written (default table)", kGroup},
-      o.format)};
-  for (const std::string name : {"json", "ndjson", "csv", "md"}) {
-    CLI::Option* flag = app.add_flag_callback(
-        "--" + name, [&o, name] { o.format = name; }, "short for --format " + name);
-    flag->group(kGroup);
-    for (CLI::Option* other : formats) flag->excludes(other);
-    formats.push_back(flag);
-  }
+      o.format);
   add_value(app,
             {"-o,--output", "FILE",
              "write there, and the table to standard output; without a format its suffix decides",
@@ -182,8 +175,10 @@ void describe(CLI::App& app, Options& options) {
   describe_output(app, options);
   cli::add_common(app, options.common, cli::version_line("hcc-bench"));
   compare::describe(
-      *app.add_subcommand(kCompareCommand, "HCOMM against other libraries, on this machine"),
+      *app.add_subcommand("compare", "HCOMM against other libraries, on this machine"),
       options.contest);
+  limits::describe(*app.add_subcommand("limits", "what this machine itself can do, at most"),
+                   options.limits);
 }
 
 void validate(Options& o) {

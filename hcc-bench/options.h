@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "datatype/types.h"
 #include "hcc-bench/compare/options.h"
+#include "hcc-bench/limits/options.h"
 #include "hcc-bench/measure/sampler.h"
 #include "hcc-bench/operation.h"
 
@@ -49,11 +50,10 @@ struct Options {
   std::string save, compare;
   std::optional<double> fail_if_slower;
   std::string explain;
-  // of hcc-bench compare
+  // of the commands that stand in an operation's place
   compare::Options contest;
+  limits::Options limits;
 };
-
-inline constexpr const char* kCompareCommand = "compare";
 
 void describe(CLI::App& app, Options& options);
 // What no single option can say. Throws invalid_argument.

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hcc-bench/measure/memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <optional>
 #include <sstream>
+
+#include "base/bytes.h"
 
 namespace hcomm::bench {
 
@@ -58,6 +62,16 @@ uint64_t group_bytes(const std::string& mount, std::string path) {
     if (path.empty()) return least;
     path.erase(path.rfind('/'));
   }
+}
+
+size_t last_level_cache_bytes() {
+  size_t largest = 0;
+  for (int index = 0; index < 8; index++) {
+    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/size", index));
+    std::string text;
+    if (file >> text) largest = std::max(largest, parse_size(text));
+  }
+  return largest > 0 ? largest : 32 * kMiB;
 }
 
 uint64_t available_bytes() {

@@ -187,7 +187,7 @@ TEST(HccCompletion, EveryShellNamesEveryTool) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
     const Ran ran = hcc({"completion", shell});
     EXPECT_EQ(ran.code, 0);
-    for (const char* part : {"hcc-bench", "hcc-launch", "redop", "deterministic"})
+    for (const char* part : {"hcc-bench", "hcc-launch", "redop", "deterministic", "sections"})
       EXPECT_TRUE(holds(ran.out, part)) << shell << " " << part;
   }
 }

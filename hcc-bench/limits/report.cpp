@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hcc-bench/limits/report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+namespace hcomm::bench::limits {
+
+namespace {
+
+using cli::Align;
+using cli::Json;
+using cli::number_text;
+
+Json text_json(std::string_view text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+// Of all pairs that were timed: "moved" where they were not all in one state.
+Json distance_json(const Machine& machine, const std::vector<Limit>& limits) {
+  std::optional<double> least, most;
+  std::string_view all;
+  for (const Limit& limit : limits) {
+    if (!limit.timed || state(*limit.timed).empty()) continue;
+    const Timed& timed = *limit.timed;
+    least = std::min({least.value_or(1e9), *timed.before_ns, *timed.after_ns});
+    most = std::max({most.value_or(0), *timed.before_ns, *timed.after_ns});
+    all = all.empty() || all == state(timed) ? state(timed) : "moved";
+  }
+  if (!least) return nullptr;
+  return {{"cores", {machine.cores[0], machine.cores[1]}},
+          {"least_ns", *least},
+          {"most_ns", *most},
+          {"state", all}};
+}
+
+std::vector<cli::Column> table_columns(bool with_how) {
+  std::vector<cli::Column> columns = {{"# limit", Align::left, 28}, {"size", Align::right, 7},
+                                      {"procs", Align::right, 5},   {"best us", Align::right, 9},
+                                      {"p50 us", Align::right, 9},  {"GB/s", Align::right, 6},
+                                      {"apart ns", Align::right, 9}};
+  if (with_how) columns.push_back({"how", Align::left, 34});
+  columns.push_back({"bounds"});
+  return columns;
+}
+
+std::string apart_text(const Limit& limit) {
+  if (!limit.timed || state(*limit.timed).empty()) return "-";
+  return fmt::format("{:.0f} {}", *distance_ns(*limit.timed), state(*limit.timed));
+}
+
+std::vector<std::string> table_cells(const Limit& limit, bool with_how) {
+  std::optional<double> best_us, p50_us, rate = limit.bytes_per_s();
+  if (limit.timed) best_us = limit.timed->best_us, p50_us = limit.timed->p50_us;
+  if (rate) *rate /= 1e9;
+  std::vector<std::string> cells = {limit.name,
+                                    limit.bytes == 0 ? "-" : size_text(limit.bytes),
+                                    std::to_string(limit.processes),
+                                    number_text(best_us),
+                                    number_text(p50_us),
+                                    limit.bytes < kKiB ? "-" : number_text(rate),
+                                    apart_text(limit)};
+  if (with_how) cells.push_back(limit.how.empty() ? "-" : limit.how);
+  cells.push_back(limit.absent.empty() ? limit.bounds : "absent: " + limit.absent);
+  return cells;
+}
+
+std::string csv_cell(const Json& value) {
+  if (value.is_null()) return {};
+  return value.is_string() ? value.get<std::string>() : cli::json_line(value);
+}
+
+}  // namespace
+
+// One place to write to, in one format.
+struct Report::Paper {
+  Paper(const std::string& path, std::string_view as, const Options& options)
+      : sink(path),
+        format(as),
+        quiet(options.common.quiet),
+        columns(table_columns(options.common.verbosity > 0)) {}
+
+  bool lines() const { return format != "json"; }
+  bool with_how() const { return columns.size() > 8; }
+
+  void begin(const Machine& machine) {
+    if (format == "csv") {
+      std::vector<std::string> titles;
+      const Json empty = limit_json(Limit{});
+      for (const auto& [key, value] : empty.items()) titles.push_back(key);
+      sink.write(cli::csv_line(titles));
+      return;
+    }
+    if (!quiet) sink.write(head(machine));
+    if (format == "md") {
+      std::vector<std::string> titles, rules;
+      for (const cli::Column& column : columns) {
+        titles.push_back(column.title.substr(column.title.starts_with("# ") ? 2 : 0));
+        rules.emplace_back(column.align == Align::right ? "---:" : "---");
+      }
+      sink.write("\n" + cli::markdown_line(titles) + cli::markdown_line(rules));
+    } else {
+      sink.write(cli::title_line(columns));
+    }
+  }
+
+  void add(const Limit& limit) {
+    if (format == "csv") {
+      std::vector<std::string> cells;
+      const Json json = limit_json(limit);
+      for (const auto& [key, value] : json.items()) cells.push_back(csv_cell(value));
+      sink.write(cli::csv_line(cells));
+      return;
+    }
+    std::vector<std::string> cells = table_cells(limit, with_how());
+    if (format == "md") {
+      sink.write(cli::markdown_line(cells));
+      return;
+    }
+    if (limit.section != section) sink.write(fmt::format("# {}\n", limit.section));
+    section = limit.section;
+    cells.front() = "  " + cells.front();
+    sink.write(cli::table_line(columns, cells));
+  }
+
+  std::string head(const Machine& machine) const {
+    const std::string_view mark = format == "md" ? "" : "# ";
+    return fmt::format(
+        "{0}{1}; {2}, cores {3}, last-level cache {4}, {5} kernels\n"
+        "{0}sizes: KiB, MiB (1024); GB/s: 1e9 bytes of one buffer a second, from the least time\n",
+        mark, machine.facts.tool, cli::printable(machine.facts.processor),
+        fmt::join(machine.cores, " "), size_text(machine.last_level_cache_bytes), machine.kernels);
+  }
+
+  Sink sink;
+  std::string format, section;
+  bool quiet;
+  std::vector<cli::Column> columns;
+};
+
+Report::Report(const Options& options, Machine machine) : machine_(std::move(machine)) {
+  const std::string format = options.format.empty() ? "table" : options.format;
+  if (!options.output.empty())
+    papers_.push_back(std::make_unique<Paper>(options.output, format, options));
+  if (options.output.empty() || !options.common.quiet)
+    papers_.push_back(
+        std::make_unique<Paper>("", options.output.empty() ? format : "table", options));
+  for (const auto& paper : papers_)
+    if (paper->lines()) paper->begin(machine_);
+}
+
+Report::~Report() = default;
+
+void Report::add(const Limit& limit) {
+  limits_.push_back(limit);
+  for (const auto& paper : papers_)
+    if (paper->lines()) paper->add(limit);
+}
+
+void Report::end() {
+  for (const auto& paper : papers_)
+    if (!paper->lines()) paper->sink.write(cli::json_pretty(document_json(machine_, limits_)));
+}
+
+Json limit_json(const Limit& limit) {
+  const std::optional<Timed>& timed = limit.timed;
+  return {{"section", limit.section},
+          {"name", limit.name},
+          {"bytes", limit.bytes == 0 ? Json(nullptr) : Json(limit.bytes)},
+          {"processes", limit.processes},
+          {"best_us", timed ? Json(timed->best_us) : Json(nullptr)},
+          {"p50_us", timed ? Json(timed->p50_us) : Json(nullptr)},
+          {"bytes_per_s", cli::or_null(limit.bytes_per_s())},
+          {"distance_ns", cli::or_null(timed ? distance_ns(*timed) : std::nullopt)},
+          {"state", timed ? text_json(state(*timed)) : Json(nullptr)},
+          {"how", text_json(limit.how)},
+          {"bounds", limit.bounds},
+          {"absent", text_json(limit.absent)}};
+}
+
+Json document_json(const Machine& machine, const std::vector<Limit>& limits) {
+  const Facts& facts = machine.facts;
+  Json json = cli::document(kSchema, kSchemaVersion);
+  json["system"] = {{"tool", facts.tool},
+                    {"time", facts.time},
+                    {"kernel", facts.kernel},
+                    {"processor", facts.processor},
+                    {"governor", text_json(facts.governor)},
+                    {"cores", machine.cores},
+                    {"last_level_cache_bytes", machine.last_level_cache_bytes},
+                    {"kernels", machine.kernels}};
+  json["distance"] = distance_json(machine, limits);
+  json["limits"] = Json::array();
+  for (const Limit& limit : limits) json["limits"].push_back(limit_json(limit));
+  return json;
+}
+
+}  // namespace hcomm::bench::limits
