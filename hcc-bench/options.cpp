@@ -148,6 +148,10 @@ void describe_output(CLI::App& app, Options& o) {
        "could be compared",
        kGroup},
       [&o](Text text) { o.fail_if_slower = cli::parse_percent(text); });
+  add_value(app,
+            {"--peak", "FILE",
+             "a column %peak: busbw by the limit that hcc-bench limits --json wrote there", kGroup},
+            [&o](Text text) { o.peak = text; });
   add_choice(app, {"--explain", explain_topics(), "what a word of the table means", kGroup},
              o.explain);
 }

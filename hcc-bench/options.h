@@ -47,7 +47,7 @@ struct Options {
   std::string format;  // table, json, ndjson, csv, md
   std::string output;  // file
   bool per_iter = false, timestamps = false;
-  std::string save, compare;
+  std::string save, compare, peak;
   std::optional<double> fail_if_slower;
   std::string explain;
   // of the commands that stand in an operation's place

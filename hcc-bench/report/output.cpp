@@ -17,10 +17,12 @@ constexpr double kDefaultLimit = 0.05;
 Output::Output(const Options& options, Facts facts) : options_(options), facts_(std::move(facts)) {
   if (!options.compare.empty()) base_.emplace(options.compare);
   if (!options.save.empty()) save_.emplace(options.save);
+  if (!options.peak.empty()) facts_.peaks = peaks_.emplace(options.peak).text();
   Style style;
   style.quiet = options.common.quiet;
   style.timestamps = options.timestamps;
   style.per_iter = options.per_iter;
+  style.peaks = peaks_.has_value();
   if (!options.output.empty()) {
     sinks_.push_back(std::make_unique<Sink>(options.output));
     writers_.push_back(make_writer(options.format, *sinks_.back(), style));
@@ -35,7 +37,9 @@ Output::Output(const Options& options, Facts facts) : options_(options), facts_(
   for (const auto& writer : writers_) writer->begin(facts_);
 }
 
-void Output::row(const Row& row) {
+void Output::row(const Row& measured) {
+  Row row = measured;
+  if (peaks_) row.peak = peaks_->busbw(row, facts_);
   const std::scoped_lock lock(mutex_);
   if (ended_) return;
   rows_.push_back(row);

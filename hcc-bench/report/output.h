@@ -10,6 +10,7 @@
 
 #include "hcc-bench/options.h"
 #include "hcc-bench/report/baseline.h"
+#include "hcc-bench/report/peak.h"
 #include "hcc-bench/report/writer.h"
 
 namespace hcomm::bench {
@@ -37,6 +38,7 @@ class Output {
   Facts facts_;
   std::optional<Baseline> base_;
   std::optional<BaseFile> save_;
+  std::optional<Peaks> peaks_;
   std::vector<std::unique_ptr<Sink>> sinks_;
   std::vector<std::unique_ptr<Writer>> writers_;
   std::vector<Row> rows_;

@@ -7,6 +7,11 @@
 
 namespace hcomm::bench {
 
+std::optional<double> peak_share(const Row& row) {
+  if (!row.busbw || !row.peak) return std::nullopt;
+  return *row.busbw * 1e9 / *row.peak;
+}
+
 Regimes regimes(const std::vector<Row>& rows) {
   Regimes result;
   double best = 0;
@@ -14,8 +19,10 @@ Regimes regimes(const std::vector<Row>& rows) {
     if (row.bytes > 0 && row.bytes <= 4 * kKiB && row.p50_us > 0)
       result.latency_us = std::min(result.latency_us.value_or(row.p50_us), row.p50_us);
     best = std::max(best, row.busbw.value_or(0));
-    if (row.bytes >= 4 * kMiB && row.busbw)
-      result.busbw = std::max(result.busbw.value_or(0), *row.busbw);
+    if (row.bytes >= 4 * kMiB && row.busbw && *row.busbw >= result.busbw.value_or(0)) {
+      result.busbw = row.busbw;
+      result.peak_share = peak_share(row);
+    }
   }
   for (const Row& row : rows)
     if (best > 0 && row.busbw.value_or(0) >= best / 2)

@@ -29,6 +29,7 @@ struct Row {
   int64_t batch = 1;     // operations of a sample
   double min_us = 0, p50_us = 0, cv = 0, noise = 0;
   std::optional<double> p99_us, algbw, busbw;  // GB/s, 1e9
+  std::optional<double> peak;                  // that busbw cannot exceed, bytes/s; see peak.h
   bool settled = true;
   Checked checked = Checked::no;
   uint64_t wrong = 0;
@@ -43,6 +44,7 @@ struct Facts {
   std::string hosts_text;
   double init_ms = 0, memory_mib = 0;
   std::string check, memory;
+  std::string peaks;                     // where the peaks of the rows are from, "": no --peak
   std::vector<std::string> environment;  // HCOMM_*, without secrets
   std::optional<double> busy;            // share of the cores before the run, by other programs
 };
@@ -52,7 +54,11 @@ struct Regimes {
   std::optional<double> latency_us;  // the least p50 of 1 B to 4 KiB
   std::optional<size_t> crossover;   // the size from which busbw is at least half of its best
   std::optional<double> busbw;       // the best from 4 MiB on
+  std::optional<double> peak_share;  // busbw of that row by its peak
 };
+// busbw by its peak.
+std::optional<double> peak_share(const Row& row);
+
 Regimes regimes(const std::vector<Row>& rows);  // of one series
 
 }  // namespace hcomm::bench

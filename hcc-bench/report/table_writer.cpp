@@ -18,11 +18,17 @@ std::vector<cli::Column> columns_of(const Style& style) {
   std::vector<cli::Column> columns = {
       {"size", Align::right, 10},  {"n", Align::right, 6},      {"min us", Align::right, 8},
       {"p50 us", Align::right, 9}, {"p99 us", Align::right, 8}, {"cv%", Align::right, 6},
-      {"algbw", Align::right, 8},  {"busbw", Align::right, 8},  {"check", Align::left, 6},
+      {"algbw", Align::right, 8},  {"busbw", Align::right, 8},
   };
+  if (style.peaks) columns.push_back({"%peak", Align::right, 6});
+  columns.push_back({"check", Align::left, 6});
   if (style.timestamps) columns.push_back({"time", Align::left, 27});
   columns.push_back({"algorithm"});
   return columns;
+}
+
+std::string percent_text(std::optional<double> share) {
+  return share ? fmt::format("{:.1f}", *share * 100) : "-";
 }
 
 std::string series_text(const Series& series) {
@@ -48,6 +54,7 @@ class TableWriter : public Writer {
         fmt::format("joined in {} ms; the communicator takes {:.1f} MiB a rank; check={}, "
                     "buffers={}",
                     number_text(facts.init_ms), facts.memory_mib, facts.check, facts.memory));
+    if (!facts.peaks.empty()) note("%peak: of " + facts.peaks);
     note(
         "sizes: KiB, MiB (1024), as nccl-tests counts; time: the slowest rank; bandwidths: GB/s "
         "(1e9)");
@@ -65,8 +72,9 @@ class TableWriter : public Writer {
         number_text(row.p99_us),
         fmt::format("{:.1f}", row.cv * 100),
         number_text(row.algbw),
-        number_text(row.busbw),
-        check_text(row)};
+        number_text(row.busbw)};
+    if (style_.peaks) cells.push_back(percent_text(peak_share(row)));
+    cells.push_back(check_text(row));
     if (style_.timestamps) cells.push_back(row.time);
     cells.push_back(cli::printable(row.algorithm));
     sink_.write(look_ == Look::plain ? cli::table_line(columns_, cells)
@@ -86,6 +94,7 @@ class TableWriter : public Writer {
     if (r.crossover && rows.size() > 1)
       text += fmt::format("half of the best busbw from {}   ", size_text(*r.crossover));
     if (r.busbw) text += fmt::format("busbw (>= 4MiB) {} GB/s", number_text(*r.busbw));
+    if (r.busbw && r.peak_share) text += fmt::format(" ({:.0f} % of peak)", *r.peak_share * 100);
     note(text.substr(0, text.find_last_not_of(' ') + 1));
   }
 

@@ -151,6 +151,7 @@ Json row_json(const Row& row, const Style& style) {
                {"settled", row.settled},
                {"algbw_gb_per_s", cli::or_null(row.algbw)},
                {"busbw_gb_per_s", cli::or_null(row.busbw)},
+               {"peak_bytes_per_s", cli::or_null(row.peak)},
                {"check", checked_json(row.checked)},
                {"wrong_elements", row.wrong},
                {"algorithm", text(row.algorithm)}};
@@ -198,6 +199,7 @@ Json facts_json(const Facts& facts) {
           {"memory_mib_per_rank", facts.memory_mib},
           {"check", facts.check},
           {"buffers", facts.memory},
+          {"peaks", facts.peaks.empty() ? Json(nullptr) : Json(facts.peaks)},
           {"environment", facts.environment}};
 }
 

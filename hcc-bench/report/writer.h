@@ -33,6 +33,7 @@ class Sink {
 struct Style {
   cli::Painter painter;
   bool quiet = false, timestamps = false, per_iter = false;
+  bool peaks = false;  // a column of them
 };
 
 struct Ending {

@@ -103,6 +103,7 @@ TEST(BenchAlone, Ben05UsageErrors) {
                                                {"allreduce", "--delay", "1:1ms"},
                                                {"allreduce", "--fail-if-slower", "5%"},
                                                {"allreduce", "--compare", "/nonexistent"},
+                                               {"allreduce", "--peak", "/nonexistent"},
                                                {"allreduce", "--self-test", "--check", "off"},
                                                {"allreduce", "--json", "--csv"},
                                                {"allreduce", "--format", "md", "--csv"},

@@ -258,5 +258,101 @@ TEST(Output, GivingUpThrowsNothing) {
   other.give_up("hang");
 }
 
+std::string limits_file(const Scratch& scratch) {
+  std::ofstream(scratch.path) << R"({"schema": "hcc-bench-limits", "version": 1,
+    "system": {"time": "T", "processor": "P"},
+    "distance": {"cores": [0, 1], "least_ns": 30, "most_ns": 40, "state": "near"}, "limits": [
+    {"name": "copy", "bytes": 4, "best_us": 1}, {"name": "line", "bytes": null, "best_us": 1},
+    {"name": "direct", "bytes": 100, "best_us": 1}, {"name": "direct", "bytes": 10000, "best_us": 4},
+    {"name": "bounce", "bytes": 100, "best_us": null},
+    {"name": "tcp_half_round_trip", "bytes": 4, "best_us": 5},
+    {"name": "tcp_one_way", "bytes": 1000, "best_us": 1},
+    {"name": "tcp_both_ways", "bytes": 1000, "best_us": 4},
+    {"name": "tcp_both_ways", "bytes": 1000, "best_us": 2}]})";
+  return scratch.path;
+}
+
+Row ran(const char* operation, size_t bytes, const char* algorithm) {
+  Row row = sample_row(bytes);
+  row.series.operation = operation;
+  row.series.ranks = 2;
+  row.algorithm = algorithm;
+  return row;
+}
+
+TEST(Peaks, BetweenTheMeasuredSizesAndBeyondThem) {
+  Scratch scratch;
+  const Peaks peaks(limits_file(scratch));
+  EXPECT_NE(peaks.text().find("P, cores near (30 to 40 ns)"), std::string::npos) << peaks.text();
+  Facts facts;
+  facts.memory = "hcomm";
+  for (const auto& [bytes, time_us] :
+       std::map<size_t, double>{{4, 1}, {100, 1}, {1000, 2}, {10000, 4}, {100000, 40}}) {
+    const auto peak = peaks.busbw(ran("allreduce", bytes, "ring shm"), facts);
+    ASSERT_TRUE(peak) << bytes;
+    EXPECT_NEAR(*peak * time_us * 1e-6, static_cast<double>(bytes), 1e-6) << bytes;
+  }
+}
+
+TEST(Peaks, NoneWhereNoLimitIsKnown) {
+  Scratch scratch;
+  const Peaks peaks(limits_file(scratch));
+  Facts facts;
+  facts.memory = "plain";
+  const Row good = ran("allreduce", 1000, "ring shm");
+  EXPECT_FALSE(peaks.busbw(good, facts)) << "bounce is absent from the file";
+  facts.memory = "hcomm";
+  EXPECT_TRUE(peaks.busbw(good, facts));
+  EXPECT_FALSE(peaks.busbw(ran("allgather", 1000, "ring shm"), facts));
+  EXPECT_FALSE(peaks.busbw(ran("allreduce", 1000, "ring"), facts));
+  EXPECT_FALSE(peaks.busbw(ran("allreduce", 1000, ""), facts));
+  Row many = good;
+  many.series.ranks = 3;
+  EXPECT_FALSE(peaks.busbw(many, facts));
+  facts.hosts = 2;
+  EXPECT_FALSE(peaks.busbw(good, facts));
+}
+
+TEST(Peaks, LoopbackOneWayAndBothWays) {
+  Scratch scratch;
+  const Peaks peaks(limits_file(scratch));
+  const Facts facts;
+  const auto peak = [&](const char* operation, size_t bytes) {
+    return peaks.busbw(ran(operation, bytes, "x tcp"), facts).value_or(0);
+  };
+  EXPECT_NEAR(peak("allreduce", 1000000), 5e8, 1);
+  EXPECT_NEAR(peak("broadcast", 1000000), 1e9, 1);
+  EXPECT_NEAR(peak("gather", 1000000), 1e9, 1);
+  EXPECT_NEAR(peak("allreduce", 100), 2e7, 1);  // half a round trip
+  EXPECT_NEAR(peak("allgather", 100), 1e7, 1);
+}
+
+TEST(Peaks, FilesThatAreNotLimitsAreRefused) {
+  Scratch scratch;
+  EXPECT_THROW(Peaks("/nonexistent"), Error);
+  for (const char* text : {"", "{}", "[1]", R"({"schema": "hcc-bench", "limits": []})",
+                           R"({"schema": "hcc-bench-limits", "limits": [{}]})"}) {
+    std::ofstream(scratch.path) << text;
+    EXPECT_THROW(Peaks{scratch.path}, Error) << text;
+  }
+}
+
+TEST(Peaks, AreAColumnAndAKey) {
+  Row row = sample_row(8 << 20, 1000);
+  row.peak = *row.busbw * 2e9;
+  EXPECT_NEAR(*peak_share(row), 0.5, 1e-9);
+  EXPECT_NEAR(*regimes({row}).peak_share, 0.5, 1e-9);
+  Scratch scratch;
+  Sink sink(scratch.path);
+  const auto writer = make_writer("table", sink, Style{.peaks = true});
+  writer->row(row);
+  row.peak.reset();
+  writer->row(row);
+  EXPECT_NE(scratch.text().find(" %peak "), std::string::npos) << scratch.text();
+  EXPECT_NE(scratch.text().find("  50.0  ok"), std::string::npos) << scratch.text();
+  EXPECT_NE(scratch.text().find("     -  ok"), std::string::npos) << scratch.text();
+  EXPECT_TRUE(row_json(row, Style{})["peak_bytes_per_s"].is_null());
+}
+
 }  // namespace
 }  // namespace hcomm::bench
