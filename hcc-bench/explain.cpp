@@ -35,15 +35,15 @@ number of samples. A row whose median is not known so well is marked ~. cv is th
 by the mean. p99 is shown from 100 samples on.
 )"},
     {"peak",
-     R"(%peak = busbw / peak, with --peak FILE; FILE is what `hcc-bench limits --json -o FILE` wrote on
-this machine. The peak is what two processes reached that did nothing else:
+     R"(%peak = busbw / peak, with --peak FILE; FILE is what `hcc-bench limits --json -o FILE` wrote
+on this machine. The peak is what two processes reached that did nothing else:
   allreduce, shm   the all-reduce limit, "direct" with --memory hcomm, else "bounce"; between the
                    sizes that were measured on a straight line of logarithms
   any, tcp         bandwidth over loopback, one way for rooted operations and pingpong, else both
                    ways, and no operation faster than half a round trip
 "-" where no limit is known: more than two ranks, several hosts, other operations over shm. The
-limits are float32's and hold while the cores are as far apart as they were (the table's head tells);
-what is more than 100 says that they were not, or that the limits were taken on a busy machine.
+limits are float32's and hold while the cores are as far apart as they were (the table's head
+tells); more than 100 says that they were not, or that the limits were taken on a busy machine.
 )"},
     {"size",
      R"(size is what nccl-tests counts: the larger of what one rank sends and receives, all of its

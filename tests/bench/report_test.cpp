@@ -263,7 +263,8 @@ std::string limits_file(const Scratch& scratch) {
     "system": {"time": "T", "processor": "P"},
     "distance": {"cores": [0, 1], "least_ns": 30, "most_ns": 40, "state": "near"}, "limits": [
     {"name": "copy", "bytes": 4, "best_us": 1}, {"name": "line", "bytes": null, "best_us": 1},
-    {"name": "direct", "bytes": 100, "best_us": 1}, {"name": "direct", "bytes": 10000, "best_us": 4},
+    {"name": "direct", "bytes": 100, "best_us": 1},
+    {"name": "direct", "bytes": 10000, "best_us": 4},
     {"name": "bounce", "bytes": 100, "best_us": null},
     {"name": "tcp_half_round_trip", "bytes": 4, "best_us": 5},
     {"name": "tcp_one_way", "bytes": 1000, "best_us": 1},

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of a message between two ranks on two cores, beside the distance of the cores themselves:
-// what one cache line takes one way. `OneWay` is half a round trip, `Stream` one direction,
-// `Exchange` both at once. Ranks are pinned threads (shm: the same code and memory as between
-// processes).
+// what one cache line takes one way. `one_way` is half a round trip, `stream` one direction,
+// `exchange` both at once, `code` both ends in one thread, `wake` a message to a rank that sleeps.
+// Ranks are pinned threads (shm: the same code and memory as between processes).
 #include <benchmark/benchmark.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 
@@ -109,6 +110,15 @@ struct End {
   Buffer out, in;
 };
 
+// At most so long that the end is noticed.
+void sleep_once(Endpoint& endpoint) {
+  std::vector<pollfd> descriptors;
+  int cap_ms = 100;
+  if (endpoint.prepare_sleep(descriptors, cap_ms))
+    ::poll(descriptors.data(), descriptors.size(), cap_ms);
+  endpoint.after_sleep();
+}
+
 // Rank 1 does `there` for the sequences 1, 2, ... on core 1 until it is false, rank 0 `here` on
 // core 0.
 template <typename Here, typename There>
@@ -199,13 +209,52 @@ void Code4(benchmark::State& state, const Transport* transport) {
   }
 }
 
+// Rank 1 sleeps as the engine does, for lack of a message; from the call that sends one until
+// rank 1 has it.
+void Wake(benchmark::State& state, const Transport* transport) {
+  constexpr int64_t kAsleepNs = 100'000;
+  Fleet fleet(*transport, 2);
+  alignas(64) std::atomic<bool> stop{false};
+  alignas(64) std::atomic<int64_t> arrived_ns{0};
+  std::thread peer([&] {
+    const Pinned pinned(1);
+    End end(fleet, 1, 4);
+    for (uint32_t sequence = 1;; sequence++) {
+      Incoming message = end.incoming(sequence);
+      while (!message.complete()) {
+        if (!end.channel.receive(message, {&end.in.segment, 1}).ok() || stop) return;
+        if (!message.complete()) sleep_once(fleet[1].endpoint());
+      }
+      arrived_ns.store(now_ns(), std::memory_order_release);
+    }
+  });
+  {
+    const Pinned pinned(0);
+    End end(fleet, 0, 4);
+    uint32_t sequence = 0;
+    for (auto _ : state) {
+      for (const int64_t then_ns = now_ns() + kAsleepNs; now_ns() < then_ns;) {
+      }
+      arrived_ns.store(0, std::memory_order_relaxed);
+      const int64_t start_ns = now_ns();
+      end.send(++sequence);
+      int64_t end_ns = 0;
+      while ((end_ns = arrived_ns.load(std::memory_order_acquire)) == 0) {
+      }
+      state.SetIterationTime(static_cast<double>(end_ns - start_ns) * 1e-9);
+    }
+    stop = true;
+  }
+  peer.join();
+}
+
 [[maybe_unused]] const bool registered = [] {
-  benchmark::RegisterBenchmark("Distance", Distance)->UseRealTime();
+  benchmark::RegisterBenchmark("transport/distance", Distance)->UseRealTime();
   for (const Transport* each : all()) {
     if (each->name() == "self" || !each->probe(Config{}).empty()) continue;
-    const std::string name(each->name());
-    benchmark::RegisterBenchmark((name + "/Code").c_str(), Code4, each);
-    benchmark::RegisterBenchmark((name + "/OneWay").c_str(), OneWay, each)
+    const std::string stem = "transport/" + std::string(each->name());
+    benchmark::RegisterBenchmark((stem + "/code").c_str(), Code4, each);
+    benchmark::RegisterBenchmark((stem + "/one_way").c_str(), OneWay, each)
         ->Arg(4)
         ->Arg(40)
         ->Arg(1024)
@@ -214,12 +263,13 @@ void Code4(benchmark::State& state, const Transport* transport) {
         ->Arg(1 << 20)
         ->Arg(16 << 20)
         ->UseRealTime();
-    benchmark::RegisterBenchmark((name + "/Stream").c_str(), Stream, each)
+    benchmark::RegisterBenchmark((stem + "/wake").c_str(), Wake, each)->UseManualTime();
+    benchmark::RegisterBenchmark((stem + "/stream").c_str(), Stream, each)
         ->Arg(65536)
         ->Arg(1 << 20)
         ->Arg(16 << 20)
         ->UseRealTime();
-    benchmark::RegisterBenchmark((name + "/Exchange").c_str(), Exchange, each)
+    benchmark::RegisterBenchmark((stem + "/exchange").c_str(), Exchange, each)
         ->Arg(65536)
         ->Arg(1 << 20)
         ->Arg(16 << 20)

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the reduction kernels in each instruction set that runs here: bytes of one buffer a
-// second (of all inputs for sum_many), and the time of calls with few elements.
+// Speed of the reduction kernels: kernels/TYPE/OPERATOR/SET/near in each instruction set that runs
+// here; of the best one also /misaligned, and /far from the last-level cache with streaming stores.
+// Bytes are those of the inputs. Beside them reductions of many inputs, calls of few elements, and
+// the division of averages. kernels_table compares with a copy.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -14,107 +17,137 @@
 namespace hcomm {
 namespace {
 
-struct Buffers {
-  Buffers(Type type, size_t count, size_t inputs)
-      : to(count * size_of(type)), from(inputs, std::vector<char>(count * size_of(type))) {
-    constexpr size_t kPeriod = 97;
-    std::vector<char> pattern(kPeriod * size_of(type));
-    for (size_t i = 0; i < kPeriod; i++)
-      store_value(type, pattern.data() + i * size_of(type), static_cast<double>(i) / 16 + 1);
-    for (std::vector<char>& input : from) {
-      for (size_t at = 0; at < input.size(); at += pattern.size())
-        std::memcpy(input.data() + at, pattern.data(), std::min(pattern.size(), input.size() - at));
-      pointers.push_back(input.data());
-    }
+constexpr size_t kNear = 8 * kKiB, kMany = 64 * kKiB, kFar = 64 * kMiB, kPiece = 256 * kKiB;
+
+// Made once: three buffers that no cache holds, of numbers of one type that stay finite.
+class Memory {
+ public:
+  static char* buffer(int index, Type type) {
+    static Memory memory;
+    if (memory.type_ != type) memory.fill(type);
+    return memory.data_ + static_cast<size_t>(index) * (kFar + kPiece);
   }
-  std::vector<char> to;
-  std::vector<std::vector<char>> from;
-  std::vector<const void*> pointers;
+
+ private:
+  static constexpr size_t kBytes = 3 * (kFar + kPiece);
+
+  Memory() : data_(static_cast<char*>(std::aligned_alloc(2 * kMiB, round_up(kBytes, 2 * kMiB)))) {}
+  void fill(Type type) {
+    const size_t element = size_of(type), period = 64 * element;
+    for (size_t i = 0; i < 64; i++)
+      store_value(type, data_ + i * element, static_cast<double>(i % 8) / 16 + 1);
+    for (size_t done = period; done < kBytes; done *= 2)
+      std::memcpy(data_ + done, data_, std::min(done, kBytes - done));
+    type_ = type;
+  }
+  char* data_;
+  Type type_ = static_cast<Type>(kTypes);
 };
 
-bool select(benchmark::State& state, const std::string& kernels) {
-  try {
-    select_kernels(kernels);
-    return true;
-  } catch (const std::exception& error) {
-    state.SkipWithError(error.what());
-    return false;
-  }
-}
-
-void two_inputs(benchmark::State& state, const std::string& kernels, Type type, Op op,
-                Store store) {
-  if (!select(state, kernels)) return;
-  const auto bytes = static_cast<size_t>(state.range(0));
-  const size_t count = bytes / size_of(type);
-  Buffers buffers(type, count, 2);
-  for (auto _ : state) {
-    reduce2(type, op, buffers.to.data(), buffers.pointers[0], buffers.pointers[1], count, store);
+struct Fold {
+  Type type;
+  Op op;
+  void run(size_t at, size_t bytes, Store store) const {
+    reduce2(type, op, Memory::buffer(0, type) + at, Memory::buffer(1, type) + at,
+            Memory::buffer(2, type) + at, bytes / size_of(type), store);
     benchmark::ClobberMemory();
   }
-  state.SetBytesProcessed(state.iterations() * state.range(0));
+};
+
+void near_cache(benchmark::State& state, const std::string& kernels, Fold fold, size_t offset) {
+  select_kernels(kernels);
+  fold.run(offset, kNear, Store::cached);
+  for (auto _ : state) fold.run(offset, kNear, Store::cached);
+  state.SetBytesProcessed(state.iterations() * int64_t{2 * kNear});
+}
+
+// The next piece each time, so that none is in a cache when its turn comes.
+void far_from_cache(benchmark::State& state, Fold fold) {
+  select_kernels("");
+  static size_t at = 0;
+  for (auto _ : state) {
+    fold.run(at, kPiece, Store::streaming);
+    at = (at + kPiece) % kFar;
+  }
+  state.SetBytesProcessed(state.iterations() * int64_t{2 * kPiece});
+}
+
+void far_copy(benchmark::State& state) {
+  static size_t at = 0;
+  for (auto _ : state) {
+    copy_bytes(Memory::buffer(0, Type::float32) + at, Memory::buffer(1, Type::float32) + at, kPiece,
+               Store::streaming);
+    benchmark::ClobberMemory();
+    at = (at + kPiece) % kFar;
+  }
+  state.SetBytesProcessed(state.iterations() * int64_t{kPiece});
 }
 
 void many_inputs(benchmark::State& state, const std::string& kernels, Type type) {
-  if (!select(state, kernels)) return;
-  const size_t count = 64 * kKiB / size_of(type);
-  Buffers buffers(type, count, static_cast<size_t>(state.range(0)));
+  select_kernels(kernels);
+  std::vector<const void*> inputs;
+  for (int64_t i = 0; i < state.range(0); i++)
+    inputs.push_back(Memory::buffer(1, type) + static_cast<size_t>(i) * kMany);
   for (auto _ : state) {
-    reduce(type, Op::sum, buffers.to.data(), buffers.pointers, count);
+    reduce(type, Op::sum, Memory::buffer(0, type), inputs, kMany / size_of(type));
     benchmark::ClobberMemory();
   }
-  state.SetBytesProcessed(state.iterations() * state.range(0) * int64_t{64 * kKiB});
+  state.SetBytesProcessed(state.iterations() * state.range(0) * int64_t{kMany});
 }
 
 void few_elements(benchmark::State& state, Type type) {
   select_kernels("");
-  const auto count = static_cast<size_t>(state.range(0));
-  Buffers buffers(type, count, 2);
-  for (auto _ : state) {
-    reduce2(type, Op::sum, buffers.to.data(), buffers.pointers[0], buffers.pointers[1], count);
-    benchmark::ClobberMemory();
-  }
+  const Fold fold{type, Op::sum};
+  const size_t bytes = static_cast<size_t>(state.range(0)) * size_of(type);
+  for (auto _ : state) fold.run(0, bytes, Store::cached);
 }
 
-void finish(benchmark::State& state, Type type, unsigned ranks) {
+void average(benchmark::State& state, Type type) {
   select_kernels("");
-  const size_t count = 64 * kKiB / size_of(type);
-  Buffers buffers(type, count, 1);
   for (auto _ : state) {
-    finish_avg(type, buffers.to.data(), buffers.pointers[0], count, ranks);
+    finish_avg(type, Memory::buffer(0, type), Memory::buffer(1, type), kNear / size_of(type), 7);
     benchmark::ClobberMemory();
   }
-  state.SetBytesProcessed(state.iterations() * int64_t{64 * kKiB});
+  state.SetBytesProcessed(state.iterations() * int64_t{kNear});
+}
+
+std::vector<std::string> sets_here() {
+  select_kernels("");
+  const std::string best(kernels_in_force());
+  if (best == "scalar") return {best};
+  return best == "avx2" ? std::vector<std::string>{"scalar", best}
+                        : std::vector<std::string>{"scalar", "avx2", best};
+}
+
+void register_fold(const std::string& stem, Fold fold, const std::vector<std::string>& sets) {
+  for (const std::string& set : sets)
+    benchmark::RegisterBenchmark((stem + set + "/near").c_str(), near_cache, set, fold, 0);
+  const std::string best = stem + sets.back();
+  benchmark::RegisterBenchmark((best + "/misaligned").c_str(), near_cache, sets.back(), fold, 1);
+  benchmark::RegisterBenchmark((best + "/far").c_str(), far_from_cache, fold);
 }
 
 void register_all() {
-  constexpr int64_t kInCache = 64 * kKiB, kBeyondCache = 64 * kMiB;
-  for (int i = 0; i < kTypes; i++) {
-    const auto type = static_cast<Type>(i);
-    const std::string type_name(name(type));
-    for (const char* kernels : {"scalar", "avx2", "avx512"}) {
-      for (const Op op : {Op::sum, Op::prod, Op::max})
-        benchmark::RegisterBenchmark(
-            (type_name + "/" + std::string(name(op)) + "/" + kernels).c_str(), two_inputs, kernels,
-            type, op, Store::cached)
-            ->Arg(kInCache)
-            ->Arg(kBeyondCache);
-      benchmark::RegisterBenchmark((type_name + "/sum_streaming/" + kernels).c_str(), two_inputs,
-                                   kernels, type, Op::sum, Store::streaming)
-          ->Arg(kBeyondCache);
-      benchmark::RegisterBenchmark((type_name + "/sum_many/" + kernels).c_str(), many_inputs,
-                                   kernels, type)
+  const std::vector<std::string> sets = sets_here();
+  benchmark::RegisterBenchmark("kernels/copy/far", far_copy);
+  for (int t = 0; t < kTypes; t++) {
+    const auto type = static_cast<Type>(t);
+    const std::string stem = "kernels/" + std::string(name(type)) + "/";
+    for (int o = 0; o < kOps; o++) {
+      const auto op = static_cast<Op>(o);
+      if (!allowed(op, type) || op == Op::avg || op == Op::premul_sum) continue;  // they are sums
+      register_fold(stem + std::string(name(op)) + "/", {type, op}, sets);
+    }
+    for (const std::string& set : sets)
+      benchmark::RegisterBenchmark((stem + "sum_many/" + set).c_str(), many_inputs, set, type)
           ->Arg(3)
           ->Arg(8)
           ->Arg(64);
-    }
-    benchmark::RegisterBenchmark((type_name + "/few").c_str(), few_elements, type)
+    benchmark::RegisterBenchmark((stem + "few").c_str(), few_elements, type)
         ->Arg(1)
         ->Arg(3)
-        ->Arg(8)
-        ->Arg(16)
         ->Arg(17);
-    benchmark::RegisterBenchmark((type_name + "/finish_avg").c_str(), finish, type, 7u);
+    benchmark::RegisterBenchmark((stem + "average").c_str(), average, type);
   }
 }
 

@@ -22,7 +22,7 @@ schedule::Schedule chain(uint32_t steps) {
   return builder.finish("chain", schedule::Order::any);
 }
 
-void BM_Step(benchmark::State& state) {
+void step(benchmark::State& state) {
   const auto steps = static_cast<uint32_t>(state.range(0));
   const schedule::Schedule schedule = chain(steps);
   const Program program = compile(schedule);
@@ -45,7 +45,7 @@ void BM_Step(benchmark::State& state) {
   benchmark::DoNotOptimize(out);
   state.SetItemsProcessed(state.iterations() * steps);
 }
-BENCHMARK(BM_Step)->Arg(1)->Arg(2)->Arg(16)->Arg(256);
+BENCHMARK(step)->Name("engine/step")->Arg(1)->Arg(2)->Arg(16)->Arg(256);
 
 }  // namespace
 }  // namespace hcomm::engine

@@ -19,7 +19,8 @@ class Machine {
  public:
   explicit Machine(const std::string& installed) {
     fs::create_directories(folder_.path() / "tree/etc");
-    for (const char* name : {"quickstart.sh", "test.sh", "packages.sh", "compare-peers.sh"})
+    for (const char* name :
+         {"microbench.sh", "quickstart.sh", "test.sh", "packages.sh", "compare-peers.sh"})
       fs::copy_file(fs::path(SOURCE_DIRECTORY) / "etc" / name, folder_.path() / "tree/etc" / name);
     folder_.write("installed", installed);
     folder_.write("log", "");
@@ -36,7 +37,11 @@ class Machine {
   void add_tool(const std::string& name, const std::string& body) {
     folder_.write_program("tools/" + name, tool(name, body));
   }
+  void add_program(const std::string& name, const std::string& body) const {
+    folder_.write_program(name, "#!/bin/sh\n" + body + "\n");
+  }
   void write(const std::string& name) { folder_.write(name, ""); }
+  std::string text(const std::string& name) const { return test::file_text(folder_.path() / name); }
   void break_launcher() {
     folder_.write_program("tree/build/release/bin/hcc-launch", tool("hcc-launch", "exit 3"));
   }
@@ -143,12 +148,14 @@ TEST(Quickstart, FailsWithOneLine) {
 
 TEST(Scripts, RefuseWhatTheyDoNotKnow) {
   Machine machine(everything());
-  for (const char* script : {"quickstart.sh", "test.sh"}) {
+  for (const char* script : {"microbench.sh", "quickstart.sh", "test.sh"}) {
     EXPECT_EQ(machine.run(std::string(script) + " --bogus").code, 2) << script;
     EXPECT_EQ(machine.run(std::string(script) + " --help").code, 0) << script;
   }
   EXPECT_EQ(machine.run("test.sh --preset").code, 2);
   EXPECT_EQ(machine.run("test.sh --preset bogus").code, 2);
+  EXPECT_EQ(machine.run("microbench.sh --compare /nonexistent").code, 1);
+  EXPECT_EQ(machine.run("microbench.sh --compare /dev/null --repetitions 4").code, 2);
   EXPECT_EQ(machine.count("apt-get"), 0U);
 }
 
@@ -214,6 +221,48 @@ TEST(TestScript, SaysWhichOptionalPackagesAreAbsent) {
   EXPECT_TRUE(ran.says("say so: mpich")) << ran.output;
   EXPECT_EQ(machine.count("apt-get"), 0U);
   EXPECT_LT(lines_of(ran.output), 8U) << ran.output;
+}
+
+// A build with two programs, of which one has no case that the filter names; what compares ends
+// with `code`.
+void add_microbenchmarks(const Machine& machine, const std::string& build, int code) {
+  const std::string listing = "case $2 in *list_tests*) echo $1; exit ;; esac\n";
+  const std::string body =
+      "for word; do case $word in --benchmark_out=*) echo {} > \"${word#*=}\" ;; esac; done\n";
+  machine.add_program(
+      build + "/bin/a_bench",
+      "echo a_bench $* >> \"$ROOT/log\"\nset -- a/b \"$2\" \"$@\"\n" + listing + body);
+  machine.add_program(build + "/bin/b_bench", "exit 0");
+  machine.add_program(build + "/bin/microbench_compare",
+                      fmt::format("echo \"$*\" >> \"$ROOT/log\"\n"
+                                  "case $1 in bundle) echo all > \"$2\" ;; *) exit {} ;; esac",
+                                  code));
+}
+
+TEST(Microbench, RunsWhatTheFilterNamesAndSaves) {
+  Machine machine(everything());
+  add_microbenchmarks(machine, "mine", 0);
+  const Ran ran =
+      machine.run("microbench.sh --build \"$ROOT/mine\" --filter ^a/ --save \"$ROOT/base\"");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(ran.says("running a_bench")) << ran.output;
+  EXPECT_FALSE(ran.says("running b_bench")) << ran.output;
+  EXPECT_EQ(machine.count("--benchmark_repetitions=7"), 1U) << machine.log();
+  EXPECT_EQ(machine.text("base"), "all\n");
+  EXPECT_EQ(machine.count("cmake"), 0U) << machine.log();
+  EXPECT_EQ(machine.run("microbench.sh --build /nonexistent").code, 1);
+}
+
+TEST(Microbench, WhatIsSlowerIsTheExitCodeAndNoBase) {
+  Machine machine(everything());
+  machine.write("base");
+  const std::string options = "microbench.sh --compare \"$ROOT/base\" --save \"$ROOT/base\"";
+  for (const int code : {1, 5, 0}) {
+    add_microbenchmarks(machine, "tree/build/release", code);
+    EXPECT_EQ(machine.run(options).code, code);
+    EXPECT_EQ(machine.text("base"), code == 0 ? "all\n" : "") << code;
+  }
+  EXPECT_EQ(machine.count("--build build/release --target microbench"), 3U) << machine.log();
 }
 
 TEST(PolicyExample, IsRead) {

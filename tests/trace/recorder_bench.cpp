@@ -7,19 +7,19 @@
 namespace hcomm::trace {
 namespace {
 
-void BM_Record(benchmark::State& state) {
+void record(benchmark::State& state) {
   Recorder recorder(-1, 0, 1);
   for (auto _ : state) {
     uint64_t serial = 0;
-    OpRecord& record = recorder.begin(serial);
-    record.sequence = record.count = serial;
-    record.communicator = record.plan = record.root = 1;
-    record.collective = record.type = record.op = 1;
-    recorder.publish(record, serial);
-    Recorder::end(record, OpState::done);
+    OpRecord& op = recorder.begin(serial);
+    op.sequence = op.count = serial;
+    op.communicator = op.plan = op.root = 1;
+    op.collective = op.type = op.op = 1;
+    recorder.publish(op, serial);
+    Recorder::end(op, OpState::done);
   }
 }
-BENCHMARK(BM_Record);
+BENCHMARK(record)->Name("trace/record");
 
 }  // namespace
 }  // namespace hcomm::trace

@@ -96,13 +96,18 @@ void run_batches(benchmark::State& state, uint32_t count, Work work) {
   state.SetItemsProcessed(state.iterations() * count);
 }
 
-void BM_half_round_trip(benchmark::State& state) {
+void half_round_trip(benchmark::State& state) {
   constexpr uint32_t kCount = 2000;
   run_batches(state, kCount, [](Side& side, uint32_t count) { side.ping_pong(count); });
   state.counters["half"] = benchmark::Counter(
       kCount * 2, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
-BENCHMARK(BM_half_round_trip)->Arg(4)->Arg(1024)->UseRealTime()->MinTime(0.3);
+BENCHMARK(half_round_trip)
+    ->Name("tcp/half_round_trip")
+    ->Arg(4)
+    ->Arg(1024)
+    ->UseRealTime()
+    ->MinTime(0.3);
 
 void bandwidth(benchmark::State& state, Ways ways, Take take) {
   const auto count = static_cast<uint32_t>(std::max<int64_t>(1, (64 << 20) / state.range(0)));
@@ -110,18 +115,35 @@ void bandwidth(benchmark::State& state, Ways ways, Take take) {
               [&](Side& side, uint32_t messages) { side.stream(messages, ways, take); });
   state.SetBytesProcessed(state.iterations() * count * state.range(0));
 }
-void BM_one_way(benchmark::State& state) {
+void one_way(benchmark::State& state) {
   bandwidth(state, Ways::one, Take::in_place);
 }
-void BM_both_ways(benchmark::State& state) {
+void both_ways(benchmark::State& state) {
   bandwidth(state, Ways::both, Take::in_place);
 }
-void BM_both_ways_peek(benchmark::State& state) {
+void both_ways_peek(benchmark::State& state) {
   bandwidth(state, Ways::both, Take::by_peek);
 }
-BENCHMARK(BM_one_way)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20)->UseRealTime()->MinTime(0.2);
-BENCHMARK(BM_both_ways)->Arg(64 << 10)->Arg(1 << 20)->Arg(16 << 20)->UseRealTime()->MinTime(0.2);
-BENCHMARK(BM_both_ways_peek)->Arg(1 << 20)->Arg(16 << 20)->UseRealTime()->MinTime(0.2);
+BENCHMARK(one_way)
+    ->Name("tcp/one_way")
+    ->Arg(64 << 10)
+    ->Arg(1 << 20)
+    ->Arg(16 << 20)
+    ->UseRealTime()
+    ->MinTime(0.2);
+BENCHMARK(both_ways)
+    ->Name("tcp/both_ways")
+    ->Arg(64 << 10)
+    ->Arg(1 << 20)
+    ->Arg(16 << 20)
+    ->UseRealTime()
+    ->MinTime(0.2);
+BENCHMARK(both_ways_peek)
+    ->Name("tcp/both_ways_peek")
+    ->Arg(1 << 20)
+    ->Arg(16 << 20)
+    ->UseRealTime()
+    ->MinTime(0.2);
 
 }  // namespace
 

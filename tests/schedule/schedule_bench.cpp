@@ -54,9 +54,9 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Args({6, 1024})->Unit(benchmark::kMicrosecond);
 }
 
-BENCHMARK(build)->Apply(sizes);
-BENCHMARK(prove)->Apply(sizes);
-BENCHMARK(price)->Apply(sizes);
+BENCHMARK(build)->Name("schedule/build")->Apply(sizes);
+BENCHMARK(prove)->Name("schedule/prove")->Apply(sizes);
+BENCHMARK(price)->Name("schedule/price")->Apply(sizes);
 
 }  // namespace
 }  // namespace hcomm::schedule

@@ -18,6 +18,7 @@ void choose_plan(benchmark::State& state) {
   state.SetLabel(std::string(name(collective)) + " " + text(plan.chosen));
 }
 BENCHMARK(choose_plan)
+    ->Name("policy/choose")
     ->Unit(benchmark::kMillisecond)
     ->ArgsProduct({benchmark::CreateDenseRange(0, 8, 1), {8, 64}})
     ->Args({0, 256});
