@@ -16,12 +16,12 @@ policy, recorder, joining. Each case is run several times, in an order that chan
   --save FILE        keep the times as a base
   --compare FILE     print what has changed against that base; exit 1 when a case is slower
   --bound PERCENT    what counts as changed, in the median and in the least time (default 10)
-  --repetitions N    of each case, at least 5 to compare (default 7)
+  --repetitions N    of each case, at least 7 to compare (default 7)
   --min-time S       seconds that one repetition takes at least (default 0.02)
   --build DIR        take the programs of this build as they are
   --no-install       install nothing: name the packages that are missing, and fail if any is
-Exit code 5: --compare found no case of the base. On a machine that is busy or moved, compare runs
-that were made in turn.
+Exit code 5: --compare found no case of the base. A machine that is busier now than then, or moved,
+is slower: save and compare again, in turn, what seems to have changed (--filter).
 END
 }
 
@@ -50,7 +50,7 @@ from_user() {
 }
 save=$(from_user "$save") compare=$(from_user "$compare") build=$(from_user "$build")
 [ -z "$compare" ] || [ -r "$compare" ] || die "cannot read $compare"
-[ -z "$compare" ] || [ "$repetitions" -ge 5 ] || misuse "--compare needs --repetitions 5 or more"
+[ -z "$compare" ] || [ "$repetitions" -ge 7 ] || misuse "--compare needs --repetitions 7 or more"
 
 if [ -z "$build" ]; then
   # shellcheck disable=SC2086  # a list of words

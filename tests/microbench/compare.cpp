@@ -18,7 +18,8 @@ namespace {
 using cli::Json;
 
 constexpr std::string_view kSchema = "hcomm-microbench";
-constexpr double kChance = 0.01;
+// Of hundreds of cases none may seem to have changed by chance alone; seven repetitions can tell.
+constexpr double kChance = 0.002;
 
 double ns_of(const std::string& unit) {
   if (unit == "ns") return 1;
