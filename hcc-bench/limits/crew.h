@@ -91,7 +91,8 @@ class Member {
   template <typename Operation>
   void time(Operation operation, double parts = 1) {
     operation();  // the first touch
-    double one_s = std::min(batch(operation, 1), batch(operation, 1));
+    double one_s = batch(operation, 1);
+    if (one_s < 1e-3) one_s = std::min(one_s, batch(operation, 1));
     const int64_t count = std::clamp(static_cast<int64_t>(1e-4 / one_s), int64_t{1}, kMostCount);
     if (count > 1) one_s = batch(operation, count);
     double spent_s = 0;
@@ -153,7 +154,7 @@ class Member {
 
 struct Crew {
   std::vector<int> cores;  // of each member
-  double min_time_s = 0.1;
+  double min_time_s = 0.05;
   double limit_s = 60;
 };
 

@@ -44,7 +44,7 @@ std::optional<double> distance_ns(const Timed& timed);
 
 // What the sections need to know, and where their limits go.
 struct Request {
-  double min_time_s = 0.1;
+  double min_time_s = 0.05;
   std::vector<int> cores;  // that may be used, at least one
   std::function<void(const Limit&)> add;
   bool pairs() const { return cores.size() > 1; }

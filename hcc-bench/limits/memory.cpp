@@ -19,7 +19,15 @@ struct Arrays {
   float *to, *a, *b;
   size_t bytes;
   size_t count() const { return bytes / sizeof(float); }
+  Arrays piece(size_t at, size_t length) const {
+    const size_t skipped = at / sizeof(float);
+    return {to + skipped, a + skipped, b + skipped, length};
+  }
 };
+
+// What is larger is walked through piece by piece, each of which ends within a time slice: on a
+// busy machine no single pass over all of it would be undisturbed.
+constexpr size_t kPiece = 2 * kMiB;
 
 uint64_t read_all(const Arrays& arrays) {
   const auto* words = reinterpret_cast<const uint64_t*>(arrays.a);
@@ -71,14 +79,21 @@ Timed time_kernel(const Request& request, const Kernel& kernel, size_t bytes) {
     a.fill(1);
     b.fill(0);  // sums in place stay what they are
     const Arrays arrays{to.as<float>(), a.as<float>(), b.as<float>(), bytes};
-    member.time([&] { kernel.run(arrays); });
+    if (bytes <= 4 * kMiB) return member.time([&] { kernel.run(arrays); });
+    size_t at = 0;
+    member.time(
+        [&] {
+          kernel.run(arrays.piece(at, kPiece));
+          at = (at + kPiece) % bytes;
+        },
+        static_cast<double>(kPiece) / static_cast<double>(bytes));
   });
 }
 
 }  // namespace
 
 void measure_memory(const Request& request) {
-  const size_t beyond = std::clamp(4 * last_level_cache_bytes(), 64 * kMiB, kGiB);
+  const size_t beyond = round_up(std::clamp(4 * last_level_cache_bytes(), 64 * kMiB, kGiB), kPiece);
   for (const Kernel& kernel : kKernels)
     for (const size_t bytes : {16 * kKiB, 256 * kKiB, 4 * kMiB, beyond}) {
       if (kernel.when == When::far_from_cache && bytes < 4 * kMiB) continue;

@@ -55,7 +55,7 @@ void describe(CLI::App& app, Options& o) {
        kHow},
       [&o](Text text) { o.sections = parse_sections(text); });
   cli::add_value(
-      app, {"--min-time", "TIME", "sample each limit at least so long (default 100ms)", kHow},
+      app, {"--min-time", "TIME", "sample each limit at least so long (default 50ms)", kHow},
       [&o](Text text) { o.min_time_s = static_cast<double>(parse_duration_ns(text)) * 1e-9; });
   cli::add_formats(
       app, {"--format", "table|json|csv|md", "what is written (default table)", kOutput}, o.format);

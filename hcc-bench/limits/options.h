@@ -15,7 +15,7 @@ inline constexpr std::string_view kSections[] = {"memory", "cores", "exchange", 
 struct Options {
   cli::Common common;
   std::vector<std::string_view> sections{std::begin(kSections), std::end(kSections)};
-  double min_time_s = 0.1;
+  double min_time_s = 0.05;
   std::string format;  // table, json, csv, md
   std::string output;  // file
 };
