@@ -107,15 +107,8 @@ void describe_how(CLI::App& app, Options& o) {
 
 void describe_output(CLI::App& app, Options& o) {
   static const std::string kGroup = "Output";
-  std::vector<CLI::Option*> formats = {add_choice(
-      app, {"--format", "table|json|csv|md", "what is written (default table)", kGroup}, o.format)};
-  for (const std::string name : {"json", "csv", "md"}) {
-    CLI::Option* flag = app.add_flag_callback(
-        "--" + name, [&o, name] { o.format = name; }, "short for --format " + name);
-    flag->group(kGroup);
-    for (CLI::Option* other : formats) flag->excludes(other);
-    formats.push_back(flag);
-  }
+  cli::add_formats(
+      app, {"--format", "table|json|csv|md", "what is written (default table)", kGroup}, o.format);
   add_value(app,
             {"-o,--output", "FILE",
              "write there, and the table to standard output; without a format its suffix decides",
