@@ -35,6 +35,7 @@ std::string core_mask() {
 struct Places {
   std::vector<uint32_t> node;  // of each rank, numbered by first appearance
   std::vector<uint32_t> ranks_of, cores_of;  // of each node
+  uint64_t cache_bytes = UINT64_MAX;         // the least
 };
 
 Places places_of(const std::vector<std::string>& told) {
@@ -42,8 +43,9 @@ Places places_of(const std::vector<std::string>& told) {
   std::vector<std::string> keys, masks;
   for (const std::string& each : told) {
     std::vector<std::string> fields = Fields::split(each);
-    fields.resize(2);
+    fields.resize(3);
     fields[1].resize(kMaxCores / 8);
+    places.cache_bytes = std::min(places.cache_bytes, Fields::number(fields[2]));
     const size_t at = static_cast<size_t>(std::find(keys.begin(), keys.end(), fields[0]) -
                                           keys.begin());
     if (at == keys.size()) {
@@ -98,6 +100,7 @@ void Communicator::connect() {
   Fields mine;
   mine.add(key);
   mine.add(core_mask());
+  mine.add_number(last_level_cache_bytes());
   const Circle circle = circle_of(membership_, config_);
   const Places places = places_of(control().exchange(circle, "places", mine.text(), deadline));
   const uint32_t node = places.node[rank()];
@@ -118,6 +121,7 @@ void Communicator::connect() {
   schedule::Machine machine;
   machine.ranks = ranks();
   machine.node = places.node;
+  machine.cache_bytes = static_cast<double>(places.cache_bytes);
   machine.cores_of_node = *std::min_element(places.cores_of.begin(), places.cores_of.end());
   calibrate(machine, *links_, {circle, &control(), deadline, patience_.crowded});
   policy::Inputs inputs = policy::inputs_from(config_, std::move(machine));

@@ -70,9 +70,10 @@ std::string machine_text(const Machine& machine) {
   text += links_text(within, "within a node") + links_text(between, "between nodes");
   return text + fmt::format(
                     "  copy {:.3g} GB/s, reduce {:.3g} GB/s, step {:.3g} us, hand-over "
-                    "{:.3g} us\n",
+                    "{:.3g} us, cache {}\n",
                     1e-3 / machine.copy_us_per_byte, 1e-3 / machine.reduce_us_per_byte,
-                    machine.step_us, machine.handover_us);
+                    machine.step_us, machine.handover_us,
+                    size_text(static_cast<uint64_t>(machine.cache_bytes)));
 }
 
 std::string settings_text(const Inputs& inputs) {
@@ -134,7 +135,8 @@ uint64_t hash(const Inputs& inputs) {
   for (const uint32_t node : machine.node) hash = hash_number(node, hash);
   for (const uint64_t value :
        {uint64_t{machine.cores_of_node}, bits(machine.handover_us), bits(machine.step_us),
-        bits(machine.copy_us_per_byte), bits(machine.reduce_us_per_byte), inputs.tile_bytes,
+        bits(machine.copy_us_per_byte), bits(machine.reduce_us_per_byte),
+        bits(machine.cache_bytes), bits(machine.spill_us_per_byte), inputs.tile_bytes,
         uint64_t{inputs.window}, uint64_t{inputs.deterministic}})
     hash = hash_number(value, hash);
   for (const Wish& wish : inputs.wishes) {

@@ -13,6 +13,7 @@ schedule::Machine default_machine(uint32_t ranks, uint32_t ranks_per_node, uint3
   machine.step_us = 0.03;
   machine.copy_us_per_byte = 1 / 13e3;
   machine.reduce_us_per_byte = 1 / 9e3;
+  machine.cache_bytes = 32 << 20;
   for (uint32_t rank = 0; rank < ranks; rank++)
     machine.node.push_back(rank / std::max(ranks_per_node, 1u));
   machine.links.reserve(size_t{ranks} * ranks);

@@ -55,6 +55,7 @@ class Simulation {
   };
 
   void make_nodes();
+  bool spills() const;
   void foresee(double at_us, Happens what, uint32_t id);
   void happen(const Event& event);
   void try_start(uint32_t id);
@@ -79,6 +80,7 @@ class Simulation {
   const Whole& whole_;
   const Machine& machine_;
   const double chunk_bytes_;
+  const bool spills_;
   double now_us_ = 0;
   uint32_t sequence_ = 0;
   std::priority_queue<Event> events_;
@@ -93,11 +95,27 @@ Simulation::Simulation(const Whole& whole, const Machine& machine, double chunk_
     : whole_(whole),
       machine_(machine),
       chunk_bytes_(chunk_bytes),
+      spills_(spills()),
       steps_(whole.steps()),
       ranks_(whole.ranks()),
       channels_(whole.channels()),
       arrived_(whole.messages()) {
   make_nodes();
+}
+
+// Whether what the ranks of a node read and write in a tile is more than half of its cache: the
+// rest holds what travels.
+bool Simulation::spills() const {
+  if (machine_.cache_bytes <= 0) return false;
+  std::vector<double> bytes;
+  for (uint32_t rank = 0; rank < whole_.ranks(); rank++) {
+    const uint32_t node = machine_.node[rank];
+    if (node >= bytes.size()) bytes.resize(node + 1);
+    const Shape& shape = whole_.of(rank).shape;
+    bytes[node] += (blocks_of(shape, kInput) + blocks_of(shape, kOutput)) * whole_.parts() *
+                   chunk_bytes_;
+  }
+  return *std::max_element(bytes.begin(), bytes.end()) > machine_.cache_bytes / 2;
 }
 
 void Simulation::make_nodes() {
@@ -260,13 +278,15 @@ double Simulation::work_of(uint32_t id) const {
   double per_byte = 0;
   if (step.kind == StepKind::copy) per_byte = machine_.copy_us_per_byte;
   if (step.kind == StepKind::reduce) per_byte = machine_.reduce_us_per_byte;
+  const bool again = step.kind == StepKind::send && step.a.buffer != kInput;
+  const double spilled_us = again && spills_ ? bytes * machine_.spill_us_per_byte : 0;
   // Once for all peers of the node: they read what was written once.
   for (const uint32_t m : whole_.messages_of(id)) {
     const uint32_t from = whole_.rank_of(whole_.message(m).send);
     const uint32_t to = whole_.rank_of(whole_.message(m).recv);
     if (local(from, to)) per_byte = std::max(per_byte, link(from, to).us_per_byte);
   }
-  return machine_.step_us + bytes * per_byte;
+  return machine_.step_us + bytes * per_byte + spilled_us;
 }
 
 // The thread begins to send: the bytes follow one another out of the port, the head of each message

@@ -30,6 +30,8 @@ struct Machine {
   double step_us = 0.03;       // the engine's own cost of a step
   double copy_us_per_byte = 1e-4;
   double reduce_us_per_byte = 1.5e-4;
+  // Of a node's last cache, 0: endless; and what it costs to send what it could not hold.
+  double cache_bytes = 0, spill_us_per_byte = 6e-5;
 };
 
 struct Load {

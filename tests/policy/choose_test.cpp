@@ -229,6 +229,8 @@ TEST(Hash, ChangesWithAllThatTheChoiceDependsOn) {
   add([](Inputs& i) { i.machine.step_us++; });
   add([](Inputs& i) { i.machine.copy_us_per_byte++; });
   add([](Inputs& i) { i.machine.reduce_us_per_byte++; });
+  add([](Inputs& i) { i.machine.cache_bytes++; });
+  add([](Inputs& i) { i.machine.spill_us_per_byte++; });
   add([](Inputs& i) { i.tile_bytes++; });
   add([](Inputs& i) { i.window++; });
   add([](Inputs& i) { i.deterministic = true; });

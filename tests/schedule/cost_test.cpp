@@ -55,6 +55,18 @@ TEST(Cost, GrowsWithBytes) {
     }
 }
 
+// What a rank passes on was in the cache, or it was not.
+TEST(Cost, TilesThatTheCacheCannotHoldAreReadAgain) {
+  Machine machine = machine_of(4, 4, 4, kNetwork);
+  const Load whole{.block_bytes = 64 << 20};
+  const Load tiles{.block_bytes = 64 << 20, .tile_bytes = 1 << 20, .window = 1};
+  const double endless_us = price("ring_all_reduce", machine, whole);
+  machine.cache_bytes = 32 << 20;
+  machine.spill_us_per_byte = kNetwork.us_per_byte;
+  EXPECT_GT(price("ring_all_reduce", machine, whole), endless_us * 1.2);
+  EXPECT_LT(price("ring_all_reduce", machine, tiles), price("ring_all_reduce", machine, whole));
+}
+
 TEST(Cost, LatencyRulesSmallMessages) {
   const Machine machine = machine_of(8, 1, 1, kNetwork);
   const double ring_us = price("ring_all_reduce", machine, {.block_bytes = 8});
