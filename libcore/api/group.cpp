@@ -41,7 +41,23 @@ hcommResult_t run_setups(const std::vector<Group::Setup>& setups) {
   return hcommSuccess;
 }
 
+// Sends and receives of one communicator, in this thread: the usual group, without a Together.
+bool plain_exchange(const Items& items) {
+  const hcommComm_t comm = items.front().comm;
+  return !any_underway() && items.size() <= comm::kMaxExchanged &&
+         std::all_of(items.begin(), items.end(), [&](const Group::Item& item) {
+           return item.comm == comm && !on_stream(item) &&
+                  item.call.collective == schedule::Collective::point_to_point;
+         });
+}
+
 hcommResult_t run_items(const Items& items) {
+  if (plain_exchange(items)) {
+    thread_local std::vector<comm::Call> calls;  // kept for its memory
+    calls.clear();
+    for (const Group::Item& item : items) calls.push_back(item.call);
+    return result_of(items.front().comm->communicator->run(calls));
+  }
   const auto together = std::make_shared<Together>(items);
   const std::shared_ptr<engine::Mark> done = start_together(together);
   if (done == nullptr) return result_of(together->run());
@@ -57,13 +73,16 @@ hcommResult_t run_items(const Items& items) {
 Group& group() { return t_group; }
 bool in_group() { return t_group.open(); }
 
-KeptCall::KeptCall(const comm::Call& call, uint32_t ranks) : call_(call) {
-  const size_t** const fields[4] = {&call_.send_blocks.counts, &call_.send_blocks.displs,
-                                    &call_.recv_blocks.counts, &call_.recv_blocks.displs};
+Group::Item::Item(hcommComm_t of, hcommStream_t on, const comm::Call& given)
+    : comm(of), stream(on), call(given) {
+  if (!given.varied) return;
+  const size_t** const fields[4] = {&call.send_blocks.counts, &call.send_blocks.displs,
+                                    &call.recv_blocks.counts, &call.recv_blocks.displs};
+  const uint32_t ranks = comm->communicator->ranks();
   for (size_t i = 0; i < 4; i++) {
     if (*fields[i] == nullptr) continue;
-    arrays_[i].assign(*fields[i], *fields[i] + ranks);
-    *fields[i] = arrays_[i].data();
+    arrays[i] = std::make_shared<const std::vector<size_t>>(*fields[i], *fields[i] + ranks);
+    *fields[i] = arrays[i]->data();
   }
 }
 
@@ -80,7 +99,8 @@ bool Group::splits(hcommComm_t comm) const {
 
 hcommResult_t Group::cancel() {
   const hcommResult_t error = content_.error;
-  content_.items.resize(starts_.back().items);
+  content_.items.erase(content_.items.begin() + static_cast<ptrdiff_t>(starts_.back().items),
+                       content_.items.end());
   content_.setups.resize(starts_.back().setups, {});
   if (!end()) content_.error = hcommSuccess;
   return error;
@@ -95,12 +115,12 @@ void Group::note(hcommResult_t result) {
 hcommResult_t submit(hcommComm_t comm, hcommStream_t stream, const comm::Call& call) {
   comm::Communicator& communicator = *comm->communicator;
   if (in_group()) {
-    t_group.add({comm, stream, std::make_shared<KeptCall>(call, communicator.ranks())});
+    t_group.add({comm, stream, call});
     return hcommSuccess;
   }
   if (stream == nullptr && !any_underway()) [[likely]]
     return result_of(communicator.run(call));
-  return run_items({{comm, stream, std::make_shared<KeptCall>(call, communicator.ranks())}});
+  return run_items({{comm, stream, call}});
 }
 
 }  // namespace hcomm::api
@@ -120,15 +140,18 @@ hcommResult_t hcommGroupEnd() {
   return guarded("hcommGroupEnd", [] {
     if (!group().open())
       return refuse(hcomm::Code::invalid_usage, "hcommGroupEnd without hcommGroupStart");
-    const std::optional<Group::Content> content = group().end();
+    std::optional<Group::Content> content = group().end();
     if (!content) return hcommSuccess;
     if (content->error != hcommSuccess) {
       remember(content->text);
       return content->error;
     }
     if (!content->setups.empty()) settle_all();
-    const hcommResult_t result = run_setups(content->setups);
-    return result != hcommSuccess || content->items.empty() ? result : run_items(content->items);
+    hcommResult_t result = run_setups(content->setups);
+    if (result == hcommSuccess && !content->items.empty()) result = run_items(content->items);
+    content->items.clear();
+    group().reuse(std::move(content->items));
+    return result;
   });
 }
 

@@ -14,25 +14,15 @@
 
 namespace hcomm::api {
 
-// A call with its arrays: for whatever runs after the caller's own have gone.
-class KeptCall {
- public:
-  KeptCall(const comm::Call& call, uint32_t ranks);
-  KeptCall(const KeptCall&) = delete;
-  KeptCall& operator=(const KeptCall&) = delete;
-  const comm::Call& call() const { return call_; }
-
- private:
-  comm::Call call_;
-  std::vector<size_t> arrays_[4];
-};
-
 class Group {
  public:
+  // A call with copies of its arrays: for whatever runs after the caller's own have gone.
   struct Item {
+    Item(hcommComm_t comm, hcommStream_t stream, const comm::Call& call);
     hcommComm_t comm;
     hcommStream_t stream;
-    std::shared_ptr<KeptCall> call;
+    comm::Call call;
+    std::shared_ptr<const std::vector<size_t>> arrays[4];
   };
 
   // Joining, or splitting `parent`, whose turn it holds until it has run.
@@ -56,6 +46,9 @@ class Group {
   // Ends as well, without what was called since the start; hcommSuccess if it could have run.
   hcommResult_t cancel();
   void add(Item item) { content_.items.push_back(std::move(item)); }
+  void reuse(std::vector<Item> memory) {  // of what has run, empty
+    if (content_.items.empty()) content_.items = std::move(memory);
+  }
   void add_setup(Setup setup) { content_.setups.push_back(std::move(setup)); }
   // Whoever waits for a turn of comm in this thread would wait for ever.
   bool splits(hcommComm_t comm) const;

@@ -40,7 +40,7 @@ Together::Together(std::vector<Group::Item> items) : items_(std::move(items)) {
   for (const hcommComm_t comm : comms) {
     std::vector<comm::Call> calls;
     for (const Group::Item& item : items_)
-      if (item.comm == comm) calls.push_back(item.call->call());
+      if (item.comm == comm) calls.push_back(item.call);
     batches_.emplace_back(*comm->communicator, std::move(calls));
   }
   for (comm::Batch& batch : batches_) parties_.push_back(&batch);

@@ -7,9 +7,6 @@ namespace hcomm::comm {
 
 using schedule::Collective;
 
-// Each has a number among the 16-bit numbers of buffers.
-constexpr size_t kMaxExchanged = 60000;
-
 Batch::Batch(Communicator& communicator, std::vector<Call> calls)
     : communicator_(communicator) {
   for (const Call& call : calls) {

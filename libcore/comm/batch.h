@@ -14,6 +14,9 @@
 
 namespace hcomm::comm {
 
+// Sends and receives of a group: each has a number among the 16-bit numbers of buffers.
+inline constexpr size_t kMaxExchanged = 60'000;
+
 class Batch final : public engine::Party {
  public:
   // Throws Error(invalid_argument): too many sends and receives.

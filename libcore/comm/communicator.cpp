@@ -8,7 +8,6 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
-#include "datatype/kernels.h"
 #include "schedule/schedule.h"
 
 namespace hcomm::comm {
@@ -26,11 +25,6 @@ constexpr int64_t kAnswer_ms = 200;          // how long a timeout waits to lear
 
 uint32_t low(uint64_t value) { return static_cast<uint32_t>(value); }
 
-engine::Buffer buffer_of(const void* data, size_t count, const Blocks& blocks) {
-  return {.data = static_cast<std::byte*>(const_cast<void*>(data)),
-          .block_elements = count, .counts = blocks.counts, .displs = blocks.displs};
-}
-
 }  // namespace
 
 void Communicator::wait_for_turn(uint64_t ticket) {
@@ -44,51 +38,61 @@ void Communicator::wait_for_turn(uint64_t ticket) {
 }
 
 Code Communicator::run(const Call& call) {
+  if (call.collective == Collective::point_to_point) return run(std::span(&call, 1));
   Turn turn(*this);
   turn.enter();
-  if (call.collective == Collective::point_to_point)
-    begin_exchange({&call, 1});
-  else
-    begin(call);
+  begin(call);
+  engine::Party* self = this;
+  if (!finished()) engine::drive({&self, 1}, patience_);
+  return end();
+}
+
+Code Communicator::run(std::span<const Call> exchange) {
+  Turn turn(*this);
+  turn.enter();
+  begin_exchange(exchange);
   engine::Party* self = this;
   if (!finished()) engine::drive({&self, 1}, patience_);
   return end();
 }
 
 bool Communicator::may_begin(const Call& call) {
-  finished_ = broken();
-  if (!finished_) [[likely]] return true;
   call_ = call;
-  again_ = false;
-  return false;
+  finished_ = broken();
+  return !finished_;
 }
 
 void Communicator::begin(const Call& call) {
-  if (!may_begin(call)) return;
+  if (!may_begin(call)) [[unlikely]] return;
   const uint64_t sequence = sequence_.load(std::memory_order_relaxed) + 1;
   sequence_.store(sequence, std::memory_order_relaxed);
   said_[sequence % kSaid] = said(call);
-  if (again_ && call == call_) {  // as the last: nothing to look up, nothing to bind
-    record(*plan_, call);
-    executor_.bind_again({low(sequence_), signature_});
+  bound_ = &calls_->of(call);
+  if (bound_->holds(call)) [[likely]] {
+    record();
+    bound_->begin_again(low(sequence));
     return;
   }
-  again_ = false;
-  call_ = call;
   try {
-    begin_anew(call);
+    bound_->begin(call, low(sequence));
+    record();
   } catch (const std::exception&) {
     cannot_begin();
   }
 }
 
 void Communicator::begin_exchange(std::span<const Call> calls) {
-  if (!may_begin(calls.front())) return;
-  again_ = false;
-  call_ = calls.front();
+  if (!may_begin(calls.front())) [[unlikely]] return;
   exchanged_ = calls.size();
+  bound_ = &calls_->of(call_);
+  if (bound_->holds(calls)) [[likely]] {
+    record();
+    bound_->begin_again(0);
+    return;
+  }
   try {
-    begin_anew(calls);
+    bound_->begin_exchange(calls);
+    record();
   } catch (const std::exception&) {
     cannot_begin();
   }
@@ -117,124 +121,19 @@ void Communicator::cannot_begin() {
   fail_with(failure_of(code, -1, fmt::format("{} on rank {}: {}", operation_text(), rank(), why)));
 }
 
-void Communicator::begin_anew(const Call& call) {
-  // What is scaled lies elsewhere: never in place.
-  Call planned = call;
-  if (call.op == Op::premul_sum) planned.in_place = false;
-  const Plans::Found found = plans_->find(planned);
-  plan_ = found.plan;
-  signature_ = found.signature;
-  bind(call, *found.plan);
-  const uint32_t avg_ranks =
-      call.op == Op::avg && ranks() > 1 && reduces(call.collective) ? ranks() : 0;
-  executor_.bind({.shape = &found.plan->schedule.shape,
-         .program = &found.plan->program,
-         .window = found.plan->window,
-         .label = {low(sequence_), found.signature},
-         .type = call.type,
-         .op = call.op,
-         .avg_ranks = avg_ranks,
-         .store = avg_ranks > 0 ? Store::cached : store_of(call, *found.plan)},
-        binding_);
-  record(*found.plan, call);
-  // Arrays may have changed behind their pointers, scaled inputs must be scaled anew, and mapped
-  // memory may have been freed since.
-  again_ = !call.varied && call.op != Op::premul_sum && !binding_.buffers[kInput].exported &&
-           !binding_.buffers[kOutput].exported;
-}
-
-// Results that the caches cannot hold, beside the inputs, until somebody reads them go past them.
-Store Communicator::store_of(const Call& call, const Plan& plan) const {
-  const schedule::Shape& shape = plan.schedule.shape;
-  const uint64_t bytes = (uint64_t{blocks_of(shape, kInput)} + blocks_of(shape, kOutput)) *
-                         call.count * size_of(call.type);
-  return !call.varied && bytes > cache_share_ ? Store::streaming : Store::cached;
-}
-
-void Communicator::bind(const Call& call, const Plan& plan) {
-  binding_.element_bytes = size_of(call.type);
-  binding_.parts = plan.program.parts;
-  binding_.tile_elements =
-      plan.tile_bytes == 0 ? SIZE_MAX
-                           : std::max<size_t>(1, plan.tile_bytes / binding_.element_bytes);
-  binding_.buffers.resize(3);
-  binding_.buffers[kInput] = call.op == Op::premul_sum
-                                 ? scaled_input(call)
-                                 : buffer_of(call.send, call.count, call.send_blocks);
-  binding_.buffers[kOutput] = buffer_of(call.recv, call.count, call.recv_blocks);
-  if (call.varied) return;
-  for (const uint16_t side : {kInput, kOutput}) {
-    engine::Buffer& buffer = binding_.buffers[side];
-    const size_t bytes =
-        blocks_of(plan.schedule.shape, side) * call.count * binding_.element_bytes;
-    if (bytes >= 4096) buffer.exported = runtime_.memory().find(buffer.data, bytes);
-  }
-}
-
-// premul_sum scales each contribution once, at its first read: here, into memory of our own, block
-// behind block.
-engine::Buffer Communicator::scaled_input(const Call& call) {
-  const schedule::Shape shape{.collective = call.collective, .ranks = ranks(), .rank = rank()};
-  const engine::Buffer given = buffer_of(call.send, call.count, call.send_blocks);
-  const uint32_t blocks = blocks_of(shape, kInput);
-  const size_t element_bytes = size_of(call.type);
-  size_t elements = 0;
-  for (uint32_t i = 0; i < blocks; i++) elements += given.count_of(i);
-  scaled_.resize(elements * element_bytes);
-  size_t at = 0;
-  for (uint32_t i = 0; i < blocks; i++) {
-    const size_t count = given.count_of(i);
-    if (count == 0) continue;
-    scale(call.type, scaled_.data() + at * element_bytes,
-          given.data + given.first_of(i) * element_bytes, call.factor, count);
-    at += count;
-  }
-  return buffer_of(scaled_.data(), call.count, {call.send_blocks.counts, nullptr});
-}
-
-// Types may differ from message to message; what a pair must agree on is that this is no
-// collective, and the length, which the transport compares.
-void Communicator::begin_anew(std::span<const Call> calls) {
-  constexpr uint64_t kSignature =
-      hash_number(static_cast<uint64_t>(Collective::point_to_point), kHashSeed);
-  std::vector<std::pair<bool, uint32_t>> pattern;
-  binding_.buffers.resize(3);
-  binding_.buffers[kInput] = binding_.buffers[kOutput] = {};
-  binding_.element_bytes = 1;
-  binding_.parts = 1;
-  binding_.tile_elements = SIZE_MAX;
-  for (const Call& call : calls) {
-    pattern.emplace_back(call.sending, call.root);
-    const size_t bytes = call.count * size_of(call.type);
-    engine::Buffer buffer = buffer_of(call.sending ? call.send : call.recv, bytes, {});
-    if (call.sending && bytes >= 4096)
-      buffer.exported = runtime_.memory().find(buffer.data, bytes);
-    binding_.buffers.push_back(buffer);
-  }
-  const Plan& plan = plans_->exchange(pattern);
-  executor_.bind({.shape = &plan.schedule.shape,
-         .program = &plan.program,
-         .window = 1,
-         .label = {0, low(kSignature)},
-         .type = Type::uint8,
-         .op = Op::sum},
-        binding_);
-  record(plan, call_);
-}
-
-void Communicator::record(const Plan& plan, const Call& call) {
+void Communicator::record() {
   reported_stall_ = false;
   waits_from_ns_ = -1;
   uint64_t serial = 0;
   trace::OpRecord& record = membership_.recorder->begin(serial);
   record.sequence = sequence_;
-  record.count = call.count;
+  record.count = call_.count;
   record.communicator = low(membership_.id);
-  record.plan = low(plan.hash);
-  record.root = call.root;
-  record.collective = static_cast<uint8_t>(call.collective);
-  record.type = static_cast<uint8_t>(call.type);
-  record.op = static_cast<uint8_t>(call.op);
+  record.plan = low(bound_->plan().hash);
+  record.root = call_.root;
+  record.collective = static_cast<uint8_t>(call_.collective);
+  record.type = static_cast<uint8_t>(call_.type);
+  record.op = static_cast<uint8_t>(call_.op);
   membership_.recorder->publish(record, serial);
   record_ = &record;
 }
@@ -244,13 +143,13 @@ Code Communicator::end() {
     failed_operations_ = true;
     return describe_fault().code;
   }
-  const bool well = executor_.done() && !executor_.failed();
+  const bool well = executor().done() && !executor().failed();
   trace::Recorder::end(*record_, well ? trace::OpState::done : trace::OpState::failed);
   record_ = nullptr;
   if (shown_peer_ >= 0) show_waiting(0);
   if (well) [[likely]] return Code::ok;
   failed_operations_ = true;
-  if (executor_.failed()) explain_failed_step();
+  if (executor().failed()) explain_failed_step();
   return describe_fault().code;
 }
 
@@ -269,8 +168,8 @@ Fault Communicator::describe_fault() {
 
 // A step failed here. The hub knows more (who died, how the calls differ): ask, and wait a little.
 void Communicator::explain_failed_step() {
-  const Code code = executor_.status().code();
-  const int peer = executor_.failed_peer();
+  const Code code = executor().status().code();
+  const int peer = executor().failed_peer();
   if (broken()) return;
   if (code == Code::invalid_usage && call_.collective != Collective::point_to_point) {
     tell_calls();
@@ -320,7 +219,7 @@ void Communicator::idle(int64_t since_begin_ns, int64_t since_progress_ns) {
 // Whom a wait of over a millisecond waits for, since when: for tools. By the job's ranks.
 void Communicator::show_waiting(int64_t since_progress_ns) {
   uint32_t step = 0;
-  int peer = since_progress_ns >= kWaiting_ns ? executor_.waiting_for(step) : -1;
+  int peer = since_progress_ns >= kWaiting_ns ? executor().waiting_for(step) : -1;
   if (peer >= 0) peer = static_cast<int>(membership_.members[static_cast<size_t>(peer)]);
   const bool moved = since_progress_ns < shown_progress_ns_;
   shown_progress_ns_ = since_progress_ns;
@@ -334,7 +233,7 @@ void Communicator::show_waiting(int64_t since_progress_ns) {
 
 void Communicator::time_out(int64_t waited_ns) {
   uint32_t step = 0;
-  const int peer = executor_.waiting_for(step);
+  const int peer = executor().waiting_for(step);
   const std::string whom = peer < 0 ? "nobody" : member_text(static_cast<uint32_t>(peer));
   std::vector<uint32_t> absent;
   if (reported_stall_ && call_.collective != Collective::point_to_point)

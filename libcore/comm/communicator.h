@@ -19,9 +19,10 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "comm/bound.h"
 #include "comm/call.h"
 #include "comm/fusion.h"
-#include "comm/line.h"
+#include "comm/control/line.h"
 #include "comm/links.h"
 #include "comm/plans.h"
 #include "comm/runtime.h"
@@ -75,16 +76,17 @@ class Communicator final : public engine::Party {
   Prices prices();
   // All of it, in this thread.
   Code run(const Call& call);
+  Code run(std::span<const Call> exchange);
   const engine::Patience& patience() const { return patience_; }
 
   // -- Party
   bool advance() override {
     if (finished_) [[unlikely]] return false;  // what the executor has is an earlier operation
-    if (executor_.advance()) return true;
-    if (executor_.failed()) [[unlikely]] finished_ = true;
+    if (executor().advance()) return true;
+    if (executor().failed()) [[unlikely]] finished_ = true;
     return false;
   }
-  bool finished() const override { return executor_.done() || finished_; }
+  bool finished() const override { return executor().done() || finished_; }
   void idle(int64_t since_begin_ns, int64_t since_progress_ns) override;
   bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) override;
   void after_sleep() override;
@@ -120,14 +122,11 @@ class Communicator final : public engine::Party {
   }
   void wait_for_turn(uint64_t ticket);
   bool may_begin(const Call& call);
-  void begin_anew(const Call& call);
-  void begin_anew(std::span<const Call> exchange);
-  void bind(const Call& call, const Plan& plan);
-  Store store_of(const Call& call, const Plan& plan) const;
-  engine::Buffer scaled_input(const Call& call);
   Fault describe_fault();
   void show_waiting(int64_t since_progress_ns);
-  void record(const Plan& plan, const Call& call);
+  void record();
+  engine::Executor& executor() { return bound_->executor(); }
+  const engine::Executor& executor() const { return bound_->executor(); }
   void on_failure(const Failure& failure);
   void fail_with(const Failure& failure);
   Failure failure_of(Code code, int peer, std::string text) const;
@@ -165,16 +164,12 @@ class Communicator final : public engine::Party {
   std::unique_ptr<Links> links_;
   std::unique_ptr<Plans> plans_;
   engine::Patience patience_;
-  uint64_t cache_share_ = 0;  // of the last-level cache, bytes a rank of the node
-  engine::Executor executor_;
-  engine::Binding binding_;
-  std::vector<std::byte> scaled_;
+  Around around_;
+  std::unique_ptr<BoundCalls> calls_;
 
   // the operation in flight, or the last
   Call call_;
-  const Plan* plan_ = nullptr;
-  uint32_t signature_ = 0;
-  bool again_ = false;  // the executor is bound to call_
+  Bound* bound_ = nullptr;
   size_t exchanged_ = 0;    // sends and receives of it
   std::atomic<uint64_t> sequence_{0};  // of collectives; abort reads it from any thread
   trace::OpRecord* record_ = nullptr;

@@ -46,23 +46,23 @@ Plans::Found Plans::find_slow(const Call& call, Memo& memo) {
     plans_.clear();
     memos_.fill({});
   }
-  const Plan& plan = choose(call);
-  const uint32_t signature = sign(call, plan);
+  const std::shared_ptr<const Plan>& plan = choose(call);
+  const uint32_t signature = sign(call, *plan);
   if (!call.varied)
-    memo = {&plan, signature, call.root, call.count, call.cut, call.collective, call.type, call.op,
+    memo = {plan, signature, call.root, call.count, call.cut, call.collective, call.type, call.op,
             call.in_place};
-  return {&plan, signature};
+  return {plan, signature};
 }
 
-const Plan& Plans::choose(const Call& call) {
+const std::shared_ptr<const Plan>& Plans::choose(const Call& call) {
   // Rules speak of exact sizes.
   const uint64_t exact = known_elements(call, ranks_) * size_of(call.type);
   const uint64_t bytes = inputs_.rules.rules.empty() ? bucket_of(exact) : exact;
   const std::array<uint64_t, 6> key{static_cast<uint64_t>(call.collective), call.varied,
                                     call.in_place, call.root, bytes,
                                     static_cast<uint64_t>(call.type)};
-  std::unique_ptr<Plan>& plan = plans_[key];
-  if (plan) return *plan;
+  std::shared_ptr<const Plan>& plan = plans_[key];
+  if (plan) return plan;
   const schedule::Shape shape{.collective = call.collective, .varied = call.varied,
                               .in_place = call.in_place, .ranks = ranks_, .rank = rank_,
                               .root = call.root};
@@ -70,7 +70,7 @@ const Plan& Plans::choose(const Call& call) {
       policy::choose(inputs_, {.shape = shape, .block_bytes = bytes, .dtype = name(call.type)});
   for (const std::string& note : chosen.notes) log(LogLevel::info, "{}", note);
   const policy::Candidate& choice = chosen.chosen;
-  auto made = std::make_unique<Plan>();
+  auto made = std::make_shared<Plan>();
   made->schedule = algorithm::build(*choice.algorithm, shape);
   made->program = engine::compile(made->schedule);
   made->tile_bytes = choice.tile_bytes;
@@ -79,7 +79,7 @@ const Plan& Plans::choose(const Call& call) {
   made->hash = hash_number(choice.window,
                            hash_number(choice.tile_bytes, schedule::plan_hash(made->schedule)));
   plan = std::move(made);
-  return *plan;
+  return plan;
 }
 
 uint32_t Plans::sign(const Call& call, const Plan& plan) const {
@@ -96,12 +96,13 @@ uint32_t Plans::sign(const Call& call, const Plan& plan) const {
   return low(hash);
 }
 
-const Plan& Plans::exchange(const std::vector<std::pair<bool, uint32_t>>& pattern) {
+std::shared_ptr<const Plan> Plans::exchange(
+    const std::vector<std::pair<bool, uint32_t>>& pattern) {
   if (exchanges_.size() > 256) exchanges_.clear();  // a program that never repeats itself
-  std::unique_ptr<Plan>& plan = exchanges_[pattern];
-  if (plan) return *plan;
-  plan = std::make_unique<Plan>();
-  schedule::Schedule& made = plan->schedule;
+  std::shared_ptr<const Plan>& plan = exchanges_[pattern];
+  if (plan) return plan;
+  auto fresh = std::make_shared<Plan>();
+  schedule::Schedule& made = fresh->schedule;
   made.shape = {.collective = Collective::point_to_point, .ranks = ranks_, .rank = rank_};
   made.algorithm = "direct";
   for (uint32_t i = 0; i < pattern.size(); i++) {
@@ -114,13 +115,14 @@ const Plan& Plans::exchange(const std::vector<std::pair<bool, uint32_t>>& patter
     made.peers.push_back(pattern[i].second);
     made.steps.push_back(step);
   }
-  plan->program = engine::compile(made);
-  plan->hash = schedule::plan_hash(made);
-  return *plan;
+  fresh->program = engine::compile(made);
+  fresh->hash = schedule::plan_hash(made);
+  plan = std::move(fresh);
+  return plan;
 }
 
 std::string Plans::explain(const Call& call) {
-  const Plan& plan = choose(call);
+  const Plan& plan = *choose(call);
   std::string text = fmt::format("{}", plan.schedule.algorithm);
   if (plan.tile_bytes > 0)
     text += fmt::format(" tile={} window={}", size_text(plan.tile_bytes), plan.window);

@@ -32,7 +32,7 @@ class Plans {
 
   // The plan of a collective, and the 32 bits by which ranks see that they mean the same call.
   struct Found {
-    const Plan* plan;
+    std::shared_ptr<const Plan> plan;
     uint32_t signature;
   };
   Found find(const Call& call) {
@@ -42,16 +42,16 @@ class Plans {
     return find_slow(call, memo);
   }
   // The plan of a group of sends and receives of this rank, in order.
-  const Plan& exchange(const std::vector<std::pair<bool, uint32_t>>& sends_and_peers);
+  std::shared_ptr<const Plan> exchange(
+      const std::vector<std::pair<bool, uint32_t>>& sends_and_peers);
 
-  // Plans that were found stay valid until the next find.
   std::string explain(const Call& call);
-  double predict_us(const Call& call) { return choose(call).predicted_us; }
+  double predict_us(const Call& call) { return choose(call)->predicted_us; }
   const policy::Inputs& inputs() const { return inputs_; }
 
  private:
   struct Memo {
-    const Plan* plan = nullptr;
+    std::shared_ptr<const Plan> plan;
     uint32_t signature = 0, root = 0;
     size_t count = 0;
     uint64_t cut = 0;
@@ -70,15 +70,15 @@ class Plans {
            memo.in_place == call.in_place && !call.varied;
   }
   Found find_slow(const Call& call, Memo& memo);
-  const Plan& choose(const Call& call);
+  const std::shared_ptr<const Plan>& choose(const Call& call);
   uint32_t sign(const Call& call, const Plan& plan) const;
 
   static constexpr size_t kMemos = 64, kMostPlans = 1024;
   policy::Inputs inputs_;
   uint32_t rank_, ranks_;
   std::array<Memo, kMemos> memos_;
-  std::map<std::array<uint64_t, 6>, std::unique_ptr<Plan>> plans_;
-  std::map<std::vector<std::pair<bool, uint32_t>>, std::unique_ptr<Plan>> exchanges_;
+  std::map<std::array<uint64_t, 6>, std::shared_ptr<const Plan>> plans_;
+  std::map<std::vector<std::pair<bool, uint32_t>>, std::shared_ptr<const Plan>> exchanges_;
 };
 
 }  // namespace hcomm::comm

@@ -77,8 +77,7 @@ Communicator::Communicator(Runtime& runtime, Membership membership, Config confi
     : runtime_(runtime),
       membership_(std::move(membership)),
       config_(std::move(config)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      executor_({}) {
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!wake_) fail_system(errno, "eventfd of communicator {}", config_.name);
   listener_ = membership_.line->listen([this](const Failure& failure) { on_failure(failure); });
   try {
@@ -104,7 +103,6 @@ void Communicator::connect() {
   const Circle circle = circle_of(membership_, config_);
   const Places places = places_of(control().exchange(circle, "places", mine.text(), deadline));
   const uint32_t node = places.node[rank()];
-  cache_share_ = last_level_cache_bytes() / places.ranks_of[node];
   patience_.crowded = places.ranks_of[node] > places.cores_of[node];
   if (config_.spin_us >= 0) patience_.spin_ns = config_.spin_us * 1000;
 
@@ -114,10 +112,6 @@ void Communicator::connect() {
                        .config = &config_, .reactor = &runtime_.service(),
                        .memory = &runtime_.memory()},
       control(), circle, deadline);
-  executor_ = engine::Executor(
-      {.links = links_.get(), .recorder = membership_.recorder.get(), .ranks = ranks(),
-       .job_ranks = membership_.members.data()});
-
   schedule::Machine machine;
   machine.ranks = ranks();
   machine.node = places.node;
@@ -126,6 +120,15 @@ void Communicator::connect() {
   calibrate(machine, *links_, {circle, &control(), deadline, patience_.crowded});
   policy::Inputs inputs = policy::inputs_from(config_, std::move(machine));
   plans_ = std::make_unique<Plans>(std::move(inputs), rank(), ranks());
+  around_ = {.plans = plans_.get(),
+             .memory = &runtime_.memory(),
+             .engine = {.links = links_.get(), .recorder = membership_.recorder.get(),
+                        .ranks = ranks(), .job_ranks = membership_.members.data()},
+             .cache_share = last_level_cache_bytes() / places.ranks_of[node],
+             .rank = rank(),
+             .ranks = ranks()};
+  calls_ = std::make_unique<BoundCalls>(around_);
+  bound_ = &calls_->of({});
   agree_on_choice(deadline);
 }
 

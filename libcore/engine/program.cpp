@@ -208,7 +208,7 @@ class Compiler {
 
   bool is_result(const Action& action) const {
     const auto& sources = program_.sources;
-    return action.kind != ActionKind::send && action.to.buffer == schedule::kOutput &&
+    return action.kind != ActionKind::send && action.to.buffer != kScratch &&
            std::none_of(sources.begin(), sources.end(), [&](const Source& source) {
              return source.peer < 0 && overlap(source.slice, action.to);
            });

@@ -38,7 +38,7 @@ struct Action {
   schedule::Slice to;
   uint32_t to_segment = 0;
   uint32_t step = 0;  // of the schedule, for reports: the first of those that were fused
-  bool result = false;  // writes output that this rank does not read again
+  bool result = false;  // writes what this rank does not read again
 };
 
 struct Program {
