@@ -326,7 +326,7 @@ std::string Communicator::signature_text(const Said& said) {
       fmt::format("{}{} {}", schedule::name(said.collective), said.varied ? "_v" : "",
                   name(said.type));
   if (!said.varied) text += fmt::format(" count={}", said.count);
-  if (said.merged) text += " (small ones of a group as one)";
+  if (said.cut != 0) text += fmt::format(" (small ones of a group as one, cut {:08x})", said.cut);
   if (reduces(said.collective)) text += fmt::format(" op={}", name(said.op));
   if (rooted(said.collective)) text += fmt::format(" root={}", said.root);
   return text;

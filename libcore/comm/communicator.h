@@ -139,11 +139,12 @@ class Communicator final : public engine::Party {
     schedule::Collective collective{};
     Type type{};
     Op op{};
-    bool varied = false, merged = false;
+    bool varied = false;
+    uint32_t cut = 0;  // of small ones that travel as one
   };
   static Said said(const Call& call) {
     return {call.count, call.root, call.collective, call.type, call.op, call.varied,
-            call.cut != 0};
+            static_cast<uint32_t>(call.cut)};
   }
   static std::string signature_text(const Said& said);
   void tell_calls();
