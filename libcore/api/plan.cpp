@@ -47,7 +47,8 @@ hcommResult_t misused(const char* call, const char* why) {
 
 // What was started without a stream moves in the thread that started it.
 bool elsewhere(hcommPlan_t plan) {
-  return plan->started && plan->done == nullptr && plan->thread != std::this_thread::get_id();
+  return plan->started && plan->done == nullptr && plan->together != nullptr &&
+         !plan->together->finished() && plan->thread != std::this_thread::get_id();
 }
 constexpr const char* kElsewhere = "the plan was started by another thread, without a stream: that "
                                    "thread moves it, and waits for it";

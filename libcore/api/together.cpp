@@ -2,6 +2,7 @@
 #include "api/together.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "api/handles.h"
 #include "base/process.h"
@@ -13,6 +14,10 @@ namespace {
 // In the order in which they were started.
 struct Underway : std::vector<Together*> {
   uint32_t generation = 0;  // of the process: a forked child has its parent's list, and must not
+  ~Underway() {
+    if (generation != process_generation()) return;
+    for (Together* each : *this) each->abandon();
+  }
 };
 thread_local Underway t_underway;
 
@@ -84,6 +89,17 @@ Code Together::settle() {
   engine::drive(t_parties, patience(), parties_.size());
   std::erase(underway(), this);
   return code();
+}
+
+void Together::abandon() {
+  for (comm::Batch& batch : batches_) {
+    if (batch.finished()) continue;
+    batch.communicator().abort("the end of a thread that had started a plan and not waited for it");
+    while (!batch.finished()) {  // at once where it runs; else when the place has come
+      batch.idle(0, 0);
+      if (!batch.advance()) std::this_thread::yield();
+    }
+  }
 }
 
 bool Together::finished() const {

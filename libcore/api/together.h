@@ -36,6 +36,8 @@ class Together {
   Code settle();
   // Without waiting; true when it has finished. Deadlines hold as they do for a wait.
   bool advance();
+  // What its thread leaves behind when it ends: fails the communicators, which nobody would move.
+  void abandon();
   bool finished() const;
   // The first error, when it has finished.
   Code code() const;

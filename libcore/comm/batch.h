@@ -27,7 +27,7 @@ class Batch final : public engine::Party {
   void start();
   void enter();  // waits for the place to come; without, `advance` looks whether it has
   Code code() const { return code_; }  // the first error of the calls
-  const Communicator& communicator() const { return communicator_; }
+  Communicator& communicator() { return communicator_; }
   const engine::Patience& patience() const { return communicator_.patience(); }
 
   bool advance() override;

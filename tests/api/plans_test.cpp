@@ -146,6 +146,22 @@ TEST(PlanFailures, APollThatGetsNoAnswerTimesOut) {
   EXPECT_EQ(wrong, "rank 0: destroy: timeout\n");
 }
 
+TEST(PlanFailures, AThreadThatLeavesAPlanBehindFailsTheCommunicator) {
+  const std::string wrong = run_world(2, {}, [](const Rank& self) {
+    int out = 0;
+    hcommPlan_t plan = keep(self, [&] { sum_one(self, &out); });
+    if (self.rank == 0) {
+      std::thread([&] { self.ok(hcommPlanStart(plan), "start"); }).join();
+      expect(self, hcommPlanWait(plan), hcommAborted, "wait");
+      expect(self, says(hcommGetLastError(self.comm), "end of a thread"), "the reason");
+    } else {
+      expect(self, wait_for_state(self), hcommAborted, "the other rank");
+    }
+    self.ok(hcommPlanDestroy(plan), "destroy");
+  });
+  EXPECT_EQ(wrong, "");
+}
+
 TEST(PlanFailures, WhatCannotBeIsRefused) {
   const std::string wrong = run_world(2, {}, [](const Rank& self) {
     int out = 0;

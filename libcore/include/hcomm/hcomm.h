@@ -263,7 +263,8 @@ HCOMM_API hcommResult_t hcommGroupSimulateEnd(void);
 HCOMM_API hcommResult_t hcommPlanCreate(hcommPlan_t* plan);
 /* Starts the operations and returns. On streams they run there. Without a stream they move in this
  * thread: in hcommProgress, hcommPlanQuery, and whatever else of HCOMM it waits in. Buffers belong
- * to the plan until hcommPlanWait has returned. */
+ * to the plan until hcommPlanWait has returned. A thread that ends before that fails the
+ * communicator. */
 HCOMM_API hcommResult_t hcommPlanStart(hcommPlan_t plan);
 /* hcommSuccess: not started, or hcommPlanWait would return at once; hcommInProgress: not yet. */
 HCOMM_API hcommResult_t hcommPlanQuery(hcommPlan_t plan);
