@@ -99,6 +99,7 @@ bool Group::splits(hcommComm_t comm) const {
 
 hcommResult_t Group::cancel() {
   const hcommResult_t error = content_.error;
+  if (content_.setups.size() > starts_.back().setups) settle_all();  // before their places go
   content_.items.erase(content_.items.begin() + static_cast<ptrdiff_t>(starts_.back().items),
                        content_.items.end());
   content_.setups.resize(starts_.back().setups, {});
@@ -142,11 +143,11 @@ hcommResult_t hcommGroupEnd() {
       return refuse(hcomm::Code::invalid_usage, "hcommGroupEnd without hcommGroupStart");
     std::optional<Group::Content> content = group().end();
     if (!content) return hcommSuccess;
+    if (!content->setups.empty()) settle_all();  // their places may be behind it
     if (content->error != hcommSuccess) {
       remember(content->text);
       return content->error;
     }
-    if (!content->setups.empty()) settle_all();
     hcommResult_t result = run_setups(content->setups);
     if (result == hcommSuccess && !content->items.empty()) result = run_items(content->items);
     content->items.clear();

@@ -30,7 +30,10 @@ hcommComm_t handle_of(std::unique_ptr<Communicator> communicator) {
 // In a group, later, beside the others of the group; else now.
 template <typename Setup>
 hcommResult_t now_or_at_group_end(const char* call, hcommComm_t parent, Setup setup) {
-  if (!in_group()) return guarded(call, setup);
+  if (!in_group()) {
+    settle_all();
+    return guarded(call, setup);
+  }
   group().add_setup({parent, [call, setup] { return guarded(call, setup); }});
   return hcommSuccess;
 }
@@ -101,7 +104,6 @@ hcommResult_t make_child(const char* call, hcommComm_t comm, hcommComm_t* newcom
   if (comm->finalized) return refuse_finalized(call, comm);
   auto taken =
       std::make_shared<std::unique_ptr<Turn>>(std::make_unique<Turn>(*comm->communicator));
-  if (!in_group()) settle_all();
   return now_or_at_group_end(call, comm, [=] {
     const std::unique_ptr<Turn> turn = std::move(*taken);  // ends with this
     turn->enter();
@@ -279,6 +281,7 @@ hcommResult_t hcommCommFinalize(hcommComm_t comm) {
 hcommResult_t hcommCommDestroy(hcommComm_t comm) {
   if (comm == nullptr) return hcommSuccess;
   if (unready(comm)) {
+    settle_all();
     comm->joining->wait();
     if (const hcommResult_t result = settle(comm); result != hcommSuccess) {
       delete comm;

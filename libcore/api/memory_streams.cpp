@@ -100,6 +100,7 @@ hcommResult_t hcommStreamQuery(hcommStream_t stream) {
   return guarded("hcommStreamQuery", [&] {
     if (stream == nullptr) return hcommSuccess;
     if (!alive(stream)) return refuse_handle("hcommStreamQuery", stream);
+    if (any_underway()) progress();  // it may be behind that
     return stream->worker.idle() ? hcommSuccess : hcommInProgress;
   });
 }
@@ -149,6 +150,7 @@ hcommResult_t hcommStreamWaitEvent(hcommStream_t stream, hcommEvent_t event) {
 hcommResult_t hcommEventQuery(hcommEvent_t event) {
   return guarded("hcommEventQuery", [&] {
     if (!alive(event)) return refuse_handle("hcommEventQuery", event);
+    if (any_underway()) progress();
     return event->event.done() ? hcommSuccess : hcommInProgress;
   });
 }
@@ -210,6 +212,7 @@ hcommResult_t hcommCommExplain(hcommComm_t comm, const char* name, size_t count,
     for (int i = 0; i < hcomm::schedule::kCollectives; i++) {
       call.collective = static_cast<hcomm::schedule::Collective>(i);
       if (hcomm::schedule::name(call.collective) != asked) continue;
+      settle_all();
       const std::string found = comm->communicator->explain(call);
       const size_t length = std::min(bytes - 1, found.size());
       std::memcpy(text, found.data(), length);

@@ -83,6 +83,7 @@ hcommResult_t hcommPlanCreate(hcommPlan_t* plan) {
       return misused("hcommPlanCreate", "it takes the place of the hcommGroupEnd of an outermost "
                                         "group: call hcommGroupStart once before it");
     const std::optional<Group::Content> content = group().end();
+    if (!content->setups.empty()) settle_all();  // their places, to be given up, may be behind it
     if (content->error != hcommSuccess) {
       remember(content->text);
       return content->error;
@@ -117,9 +118,9 @@ hcommResult_t hcommPlanStart(hcommPlan_t plan) {
 hcommResult_t hcommPlanQuery(hcommPlan_t plan) {
   return with("hcommPlanQuery", plan, [&] {
     if (!plan->started || plan->together == nullptr) return hcommSuccess;
-    if (plan->done != nullptr) return plan->done->passed() ? hcommSuccess : hcommInProgress;
     if (elsewhere(plan)) return misused("hcommPlanQuery", kElsewhere);
     progress();
+    if (plan->done != nullptr) return plan->done->passed() ? hcommSuccess : hcommInProgress;
     return plan->together->finished() ? hcommSuccess : hcommInProgress;
   });
 }

@@ -82,11 +82,17 @@ void Together::begin() {
 }
 
 Code Together::settle() {
+  if (finished()) return settled();
   t_parties = parties_;
   for (const Together* each : underway())
     if (each != this)
       t_parties.insert(t_parties.end(), each->parties_.begin(), each->parties_.end());
   engine::drive(t_parties, patience(), parties_.size());
+  return settled();
+}
+
+// Its communicators may be gone.
+Code Together::settled() {
   std::erase(underway(), this);
   return code();
 }

@@ -44,6 +44,7 @@ class Together {
 
  private:
   engine::Patience patience() const;
+  Code settled();
 
   std::vector<Group::Item> items_;  // keeps the calls
   std::deque<comm::Batch> batches_;

@@ -21,6 +21,11 @@ Batch::Batch(Communicator& communicator, std::vector<Call> calls)
     fail(Code::invalid_argument,
          "a group of {} sends and receives of communicator {}; {} is the most: end groups sooner",
          exchange_.size(), communicator.config().name, kMaxExchanged);
+  if (const size_t wrong = first_dependent(calls_); wrong < calls_.size())
+    fail(Code::invalid_argument,
+         "all-reduce number {} of a group of communicator {} reads or writes what an earlier one "
+         "writes; they may travel as one: end the group between them",
+         wrong + 1, communicator.config().name);
 }
 
 void Batch::start() {
@@ -48,6 +53,7 @@ void Batch::merge() {
     }
   } catch (const std::exception&) {
     communicator_.cannot_begin();
+    steps_.clear();
     code_ = communicator_.end();
   }
 }
@@ -83,8 +89,8 @@ bool Batch::advance() {
 }
 
 // Before the place has come the communicator is another's, who has the deadline.
-void Batch::idle(int64_t since_begin_ns, int64_t since_progress_ns) {
-  if (running_) communicator_.idle(since_begin_ns, since_progress_ns);
+void Batch::idle(int64_t passed_ns, int64_t since_progress_ns) {
+  if (running_) communicator_.idle(passed_ns, since_progress_ns);
 }
 
 bool Batch::prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) {

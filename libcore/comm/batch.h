@@ -19,7 +19,8 @@ inline constexpr size_t kMaxExchanged = 60'000;
 
 class Batch final : public engine::Party {
  public:
-  // Throws Error(invalid_argument): too many sends and receives.
+  // Throws Error(invalid_argument): too many sends and receives, or all-reduces that depend on one
+  // another.
   Batch(Communicator& communicator, std::vector<Call> calls);
 
   // Takes one place for all calls in the order of the communicator's; when it comes the first
@@ -32,7 +33,7 @@ class Batch final : public engine::Party {
 
   bool advance() override;
   bool finished() const override { return !turn_; }
-  void idle(int64_t since_begin_ns, int64_t since_progress_ns) override;
+  void idle(int64_t passed_ns, int64_t since_progress_ns) override;
   bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) override;
   void after_sleep() override;
 

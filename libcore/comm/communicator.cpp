@@ -123,7 +123,7 @@ void Communicator::cannot_begin() {
 
 void Communicator::record() {
   reported_stall_ = false;
-  waits_from_ns_ = -1;
+  waited_ns_ = 0;
   uint64_t serial = 0;
   trace::OpRecord& record = membership_.recorder->begin(serial);
   record.sequence = sequence_;
@@ -200,20 +200,19 @@ bool Communicator::wait_for_verdict(int64_t ms) {
   return verdict_.wait_for(lock, std::chrono::milliseconds(ms), [&] { return broken(); });
 }
 
-void Communicator::idle(int64_t since_begin_ns, int64_t since_progress_ns) {
+void Communicator::idle(int64_t passed_ns, int64_t since_progress_ns) {
   if (broken()) {
     finished_ = true;
     return;
   }
-  if (waits_from_ns_ < 0) waits_from_ns_ = since_begin_ns;
+  waited_ns_ += passed_ns;
   if (since_progress_ns >= kWaiting_ns || shown_peer_ >= 0) show_waiting(since_progress_ns);
   if (since_progress_ns >= kStall_ns && !reported_stall_) {
     reported_stall_ = true;
     if (call_.collective != Collective::point_to_point)
       tell_calls();
   }
-  const int64_t waited_ns = since_begin_ns - waits_from_ns_;
-  if (config_.timeout_ms > 0 && waited_ns >= config_.timeout_ms * 1'000'000) time_out(waited_ns);
+  if (config_.timeout_ms > 0 && waited_ns_ >= config_.timeout_ms * 1'000'000) time_out(waited_ns_);
 }
 
 // Whom a wait of over a millisecond waits for, since when: for tools. By the job's ranks.

@@ -87,7 +87,7 @@ class Communicator final : public engine::Party {
     return false;
   }
   bool finished() const override { return executor().done() || finished_; }
-  void idle(int64_t since_begin_ns, int64_t since_progress_ns) override;
+  void idle(int64_t passed_ns, int64_t since_progress_ns) override;
   bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) override;
   void after_sleep() override;
 
@@ -179,7 +179,7 @@ class Communicator final : public engine::Party {
   bool finished_ = false, reported_stall_ = false;
   int shown_peer_ = -1;             // waits for, as the recorder shows it
   int64_t shown_progress_ns_ = 0;   // when it was looked at: the time since anything moved
-  int64_t waits_from_ns_ = -1;      // in the time of the drive, which may have other operations
+  int64_t waited_ns_ = 0;           // in all waits of the operation
   bool failed_operations_ = false;  // any of them, ever
 
   std::atomic<uint64_t> next_ticket_{0}, serving_{0};

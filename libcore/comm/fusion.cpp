@@ -2,6 +2,8 @@
 #include "comm/fusion.h"
 
 #include <cstring>
+#include <iterator>
+#include <map>
 
 #include "base/bytes.h"
 #include "schedule/schedule.h"
@@ -58,6 +60,28 @@ void Fusion::unpack() const {
     if (bytes > 0) std::memcpy(part.recv, from, bytes);
     from += bytes;
   }
+}
+
+size_t first_dependent(std::span<const Call> calls) {
+  if (calls.size() == 1) return 1;
+  std::map<uintptr_t, uintptr_t> written;  // begin, end; disjoint
+  const auto meets = [&](uintptr_t begin, size_t bytes) {
+    const auto after = written.lower_bound(begin + bytes);
+    return bytes > 0 && after != written.begin() && std::prev(after)->second > begin;
+  };
+  for (size_t i = 0; i < calls.size(); i++) {
+    const Call& call = calls[i];
+    if (call.collective != schedule::Collective::all_reduce) {
+      written.clear();
+      continue;
+    }
+    const size_t bytes = bytes_of(call);
+    const auto send = reinterpret_cast<uintptr_t>(call.send);
+    const auto recv = reinterpret_cast<uintptr_t>(call.recv);
+    if (meets(send, bytes) || meets(recv, bytes)) return i;
+    if (bytes > 0) written[recv] = recv + bytes;
+  }
+  return calls.size();
 }
 
 size_t worth_merging(std::span<const Call> calls, const Prices& prices) {

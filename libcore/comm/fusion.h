@@ -30,6 +30,10 @@ class Fusion {
   Call call_;
 };
 
+// Of all-reduces that follow one another: the first that reads or writes what an earlier one
+// writes; calls.size(): none does. Merged or not, such calls would not mean the same.
+size_t first_dependent(std::span<const Call> calls);
+
 struct Prices {
   std::function<double(const Call&)> predict_us;
   double copy_us_per_byte;

@@ -65,14 +65,16 @@ class Wait {
 
 bool Watch::look(std::span<Party* const> parties, int64_t patience_ns) {
   const int64_t now = now_ns();
-  if (begin_ns_ == 0) begin_ns_ = last_ns_ = told_ns_ = now;
+  if (last_ns_ == 0) counted_from_ns_ = last_ns_ = told_ns_ = now;
   skip_gap(now, kUnexplained_ns);
   if (progress_ns_ == 0) progress_ns_ = now;
   const bool patient = now - progress_ns_ < patience_ns;
   if (patient && now - told_ns_ < kMillisecond) return false;
   told_ns_ = now;
+  const int64_t passed_ns = now - counted_from_ns_;
+  counted_from_ns_ = now;
   for (Party* party : parties)
-    if (!party->finished()) party->idle(now - begin_ns_, now - progress_ns_);
+    if (!party->finished()) party->idle(passed_ns, now - progress_ns_);
   return !patient;
 }
 
@@ -80,7 +82,7 @@ void Watch::skip_gap(int64_t now, int64_t allowed_ns) {
   const int64_t gap = now - last_ns_;
   last_ns_ = now;
   if (gap < allowed_ns) return;
-  begin_ns_ += gap;
+  counted_from_ns_ += gap;
   if (progress_ns_ != 0) progress_ns_ += gap;
 }
 

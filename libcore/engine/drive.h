@@ -24,9 +24,10 @@ class Party {
   // Moves what can be moved; true when anything did. Never waits.
   virtual bool advance() = 0;
   virtual bool finished() const = 0;
-  // Called about every millisecond while nothing moves, with the time since the operation began and
-  // since anything moved: checks for failures elsewhere and for deadlines, reports long waits.
-  virtual void idle(int64_t since_begin_ns, int64_t since_progress_ns) = 0;
+  // Called about every millisecond while nothing moves, with the time that counts since the last
+  // call, or since the wait began, and since anything moved: checks for failures elsewhere and for
+  // deadlines, reports long waits.
+  virtual void idle(int64_t passed_ns, int64_t since_progress_ns) = 0;
   // As transport::Endpoint's, for all that this operation may wait for.
   virtual bool prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) = 0;
   virtual void after_sleep() = 0;
@@ -45,7 +46,7 @@ class Watch {
 
  private:
   void skip_gap(int64_t now, int64_t allowed_ns);
-  int64_t begin_ns_ = 0, progress_ns_ = 0, last_ns_ = 0, told_ns_ = 0;
+  int64_t progress_ns_ = 0, last_ns_ = 0, told_ns_ = 0, counted_from_ns_ = 0;
 };
 
 struct Patience {

@@ -118,7 +118,7 @@ struct Plan {
 };
 
 TEST_P(Allocations, APlanTakesNone) {
-  std::vector<std::vector<float>> data(2, std::vector<float>(4000, 1));
+  std::vector<std::vector<float>> data(2, std::vector<float>(8000, 1));
   EXPECT_EQ(allocations(GetParam(), 2, 200,
                         [&](const Rank& self) {
                           thread_local Plan plan;
@@ -128,8 +128,8 @@ TEST_P(Allocations, APlanTakesNone) {
                             for (size_t at = 0; at < 4000; at += 1000)
                               hcommAllReduce(mine + at, mine + at, 10, hcommFloat32, hcommMax,
                                              self.comm, nullptr);
-                            hcommAllReduce(mine, mine, 4000, hcommFloat32, hcommMax, self.comm,
-                                           nullptr);
+                            hcommAllReduce(mine + 4000, mine + 4000, 4000, hcommFloat32, hcommMax,
+                                           self.comm, nullptr);
                             self.ok(hcommPlanCreate(&plan.handle), "create");
                           }
                           self.ok(hcommPlanStart(plan.handle), "start");

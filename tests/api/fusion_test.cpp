@@ -47,13 +47,27 @@ TEST_P(Fused, AGroupGivesTheBitsOfItsCalls) {
   EXPECT_EQ(wrong, "");
 }
 
+TEST(Fused, CallsOfAGroupThatDependOnOneAnotherAreRefused) {
+  const std::string wrong = run_world(2, {}, [](const Rank& self) {
+    int a = 1, b = 0, c = 0;
+    hcommGroupStart();
+    hcommAllReduce(&a, &b, 1, hcommInt32, hcommSum, self.comm, nullptr);
+    hcommAllReduce(&b, &c, 1, hcommInt32, hcommSum, self.comm, nullptr);
+    expect(self, hcommGroupEnd(), hcommInvalidArgument, "the second reads what the first writes");
+    expect(self, says(hcommGetLastError(nullptr), "number 2"), "which one");
+    self.ok(sum_one(self, &b), "afterwards");
+    expect(self, b == 2 && c == 0, "nothing to have run");
+  });
+  EXPECT_EQ(wrong, "");
+}
+
 TEST(Fused, GroupsThatAreCutDifferentlyAreAnError) {
   const std::string wrong = run_world(2, {.timeout_ms = 20'000}, [](const Rank& self) {
-    int data[3] = {1, 2, 3};
+    int data[4] = {1, 2, 3, 4};
+    const size_t first = self.rank == 0 ? 1 : 2;
     hcommGroupStart();
-    for (const size_t count : {self.rank == 0 ? 1 : 2, self.rank == 0 ? 2 : 1})
-      hcommAllReduce(data, data, static_cast<size_t>(count), hcommInt32, hcommSum, self.comm,
-                     nullptr);
+    hcommAllReduce(data, data, first, hcommInt32, hcommSum, self.comm, nullptr);
+    hcommAllReduce(data + 2, data + 2, 3 - first, hcommInt32, hcommSum, self.comm, nullptr);
     expect(self, hcommGroupEnd(), hcommInvalidUsage, "the group");
     expect(self, says(hcommGetLastError(self.comm), "of a group as one"), "what was merged");
   });

@@ -78,6 +78,39 @@ TEST_P(Plans, AreMovedByOtherWaits) {
   EXPECT_EQ(wrong, "");
 }
 
+// Whatever takes a place behind a plan of this thread must move it first.
+TEST_P(Plans, NothingWaitsBehindThem) {
+  const std::string wrong = run_world(2, {.transports = transport()}, [](const Rank& self) {
+    std::vector<int> a(300'000, 1), b(1000, 1);
+    hcommStream_t stream = nullptr;
+    hcommComm_t child = nullptr;
+    char text[100];
+    self.ok(hcommStreamCreate(&stream, nullptr), "stream");
+    const auto sum = [&](std::vector<int>& of, hcommStream_t on) {
+      hcommAllReduce(of.data(), of.data(), of.size(), hcommInt32, hcommSum, self.comm, on);
+    };
+    hcommPlan_t here = keep(self, [&] { sum(a, nullptr); }), there = nullptr;
+    there = keep(self, [&] { sum(b, stream); });
+    self.ok(hcommPlanStart(here), "start");
+    self.ok(hcommCommExplain(self.comm, "all_reduce", 1, hcommInt32, text, sizeof text), "explain");
+    self.ok(hcommPlanWait(here), "wait");
+    self.ok(hcommPlanStart(here), "start");
+    hcommGroupStart();
+    self.ok(hcommCommSplit(self.comm, 0, 0, &child, nullptr), "a split that is dropped");
+    self.ok(hcommGroupSimulateEnd(), "simulate");
+    self.ok(hcommPlanWait(here), "wait");
+    self.ok(hcommPlanStart(here), "start");
+    self.ok(hcommPlanStart(there), "start on a stream");
+    while (hcommPlanQuery(there) == hcommInProgress) std::this_thread::yield();
+    self.ok(hcommPlanWait(there), "wait");
+    self.ok(hcommPlanWait(here), "wait");
+    expect(self, a[0] == 8 && b[0] == 2, "the right sums");
+    for (hcommPlan_t plan : {here, there}) self.ok(hcommPlanDestroy(plan), "destroy");
+    self.ok(hcommStreamDestroy(stream), "stream");
+  });
+  EXPECT_EQ(wrong, "");
+}
+
 TEST_P(Plans, OnStreamsRunThere) {
   const std::string wrong = run_world(2, {.transports = transport()}, [](const Rank& self) {
     hcommStream_t stream = nullptr;

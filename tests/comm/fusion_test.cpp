@@ -44,6 +44,23 @@ TEST(Fusion, MergesOnlyWhatIsAlike) {
   EXPECT_EQ(worth_merging(std::vector{scaled, scaled}, kPrices), 1u);
 }
 
+TEST(Fusion, CallsThatDependOnOneAnotherAreFound) {
+  float data[40] = {};
+  const auto from_to = [&](size_t from, size_t to, size_t count) {
+    Call call = sum(count);
+    call.send = data + from;
+    call.recv = data + to;
+    return call;
+  };
+  const auto first = [](const std::vector<Call>& calls) { return first_dependent(calls); };
+  EXPECT_EQ(first({from_to(0, 0, 4), from_to(4, 4, 4), from_to(8, 12, 4)}), 3u);
+  EXPECT_EQ(first({from_to(0, 8, 4), from_to(8, 16, 4)}), 1u);
+  EXPECT_EQ(first({from_to(0, 8, 4), from_to(16, 10, 1)}), 1u);
+  EXPECT_EQ(first({from_to(0, 8, 4), from_to(0, 16, 4), from_to(7, 20, 2)}), 2u);
+  EXPECT_EQ(first({from_to(0, 8, 4), Call{}, from_to(8, 16, 4)}), 3u);
+  EXPECT_EQ(first({from_to(0, 0, 0), from_to(0, 0, 4)}), 2u);
+}
+
 TEST(Fusion, TheCutIsPartOfTheCall) {
   const std::vector<Call> one{sum(1), sum(2)}, other{sum(2), sum(1)};
   EXPECT_EQ(Fusion::merged(one).count, 3u);

@@ -19,9 +19,9 @@ class Busy final : public Party {
   explicit Busy(int64_t busy_ns) : until_ns_(now_ns() + busy_ns) {}
   bool advance() override { return now_ns() < until_ns_; }
   bool finished() const override { return slept_ns_ != 0; }
-  void idle(int64_t since_begin_ns, int64_t since_progress_ns) override {
+  void idle(int64_t passed_ns, int64_t since_progress_ns) override {
     if (first_idle_ns_ == 0) first_idle_ns_ = now_ns();
-    begin_ns_ = since_begin_ns;
+    begin_ns_ += passed_ns;
     progress_ns_ = since_progress_ns;
   }
   bool prepare_sleep(std::vector<pollfd>&, int&) override {
@@ -31,7 +31,7 @@ class Busy final : public Party {
   void after_sleep() override {}
 
   int64_t slept_after_ns() const { return slept_ns_ - until_ns_; }
-  int64_t begin_ns_ = -1, progress_ns_ = -1, first_idle_ns_ = 0;
+  int64_t begin_ns_ = 0, progress_ns_ = -1, first_idle_ns_ = 0;
 
  private:
   const int64_t until_ns_;

@@ -238,7 +238,8 @@ HCOMM_API hcommResult_t hcommEventDestroy(hcommEvent_t event);
 /* Calls between Start and End are started together by the outermost End: sends and receives of any
  * order, operations of several communicators, several ranks driven by one thread. Small all-reduces
  * of one type and operator that follow one another on a communicator may travel as one, so a group
- * that holds several is the same on all ranks. Calls inside return hcommSuccess or an argument
+ * that holds several is the same on all ranks, and none of them may read or write what another
+ * writes (hcommInvalidArgument). Calls inside return hcommSuccess or an argument
  * error; End returns the first error. */
 HCOMM_API hcommResult_t hcommGroupStart(void);
 HCOMM_API hcommResult_t hcommGroupEnd(void);
