@@ -71,9 +71,10 @@ concept Output = Elements<Range> &&
 template <typename A, typename B>
 concept Alike = std::is_same_v<ElementOf<A>, ElementOf<B>>;
 
-// Runs `calls` inside a group: sends and receives in any order, several communicators.
+namespace detail {
+// A group with what `calls` does, left open; none when that throws.
 template <typename Calls>
-void group(Calls&& calls) {
+void open_group(Calls& calls) {
   require(hcommGroupStart());
   try {
     calls();
@@ -81,6 +82,13 @@ void group(Calls&& calls) {
     hcommGroupSimulateEnd();
     throw;
   }
+}
+}  // namespace detail
+
+// Runs `calls` inside a group: sends and receives in any order, several communicators.
+template <typename Calls>
+void group(Calls&& calls) {
+  detail::open_group(calls);
   require(hcommGroupEnd());
 }
 
@@ -93,13 +101,7 @@ class Plan {
   template <typename Calls>
   requires std::invocable<Calls&>
   explicit Plan(Calls&& calls) {
-    require(hcommGroupStart());
-    try {
-      calls();
-    } catch (...) {
-      hcommGroupSimulateEnd();
-      throw;
-    }
+    detail::open_group(calls);
     require(hcommPlanCreate(&plan_));
   }
   Plan(Plan&& other) noexcept : plan_(std::exchange(other.plan_, nullptr)) {}
