@@ -19,7 +19,9 @@
 
 struct hcommComm {
   static constexpr uint64_t kAlive = 0x6d6d6f6368636f6d;
+  static inline std::atomic<uint64_t> last_serial{0};
   uint64_t magic = kAlive;
+  const uint64_t serial = ++last_serial;  // tells it from a later one at its address
   std::unique_ptr<hcomm::comm::Communicator> communicator;  // null while, or where, joining is not
   std::shared_ptr<hcomm::api::Joining> joining;             // blocking = 0: until it has succeeded
   std::string name, device;  // stay valid for the queries

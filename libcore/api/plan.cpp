@@ -57,6 +57,9 @@ constexpr const char* kElsewhere = "the plan was started by another thread, with
 hcommResult_t check_handles(const char* call, const Together& together) {
   for (const Group::Item& item : together.items()) {
     if (!alive(item.comm)) return refuse_handle(call, item.comm);
+    if (item.comm->serial != item.serial)
+      return refuse(Code::invalid_argument,
+                    fmt::format("{}: a communicator of the plan was destroyed", call));
     if (item.comm->finalized) return refuse_finalized(call, item.comm);
     if (on_stream(item) && !alive(item.stream)) return refuse_handle(call, item.stream);
   }

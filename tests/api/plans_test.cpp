@@ -241,6 +241,9 @@ TEST(PlanFailures, WhatCannotBeIsRefused) {
     self.ok(hcommCommFinalize(child), "finalize");
     expect(self, hcommPlanStart(of_child), hcommInvalidUsage, "a finalized communicator");
     self.ok(hcommCommDestroy(child), "destroy");
+    self.ok(hcommCommSplit(self.comm, 0, 0, &child, nullptr), "another one, often at its address");
+    expect(self, hcommPlanStart(of_child), hcommInvalidArgument, "a communicator that is gone");
+    self.ok(hcommCommDestroy(child), "destroy");
     self.ok(hcommPlanDestroy(of_child), "a plan whose communicator is gone");
     self.ok(hcommPlanDestroy(plan), "destroy");
   });
