@@ -74,7 +74,7 @@ Group& group() { return t_group; }
 bool in_group() { return t_group.open(); }
 
 Group::Item::Item(hcommComm_t of, hcommStream_t on, const comm::Call& given)
-    : comm(of), serial(of->serial), stream(on), call(given) {
+    : comm(of), stream(on), call(given) {
   if (!given.varied) return;
   const size_t** const fields[4] = {&call.send_blocks.counts, &call.send_blocks.displs,
                                     &call.recv_blocks.counts, &call.recv_blocks.displs};

@@ -20,7 +20,6 @@ class Group {
   struct Item {
     Item(hcommComm_t comm, hcommStream_t stream, const comm::Call& call);
     hcommComm_t comm;
-    uint64_t serial;  // of comm
     hcommStream_t stream;
     comm::Call call;
     std::shared_ptr<const std::vector<size_t>> arrays[4];

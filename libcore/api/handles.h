@@ -4,7 +4,6 @@
 // that catches exceptions. Private to api/.
 #pragma once
 
-#include <atomic>
 #include <list>
 #include <memory>
 #include <string>
@@ -17,11 +16,16 @@
 #include "engine/stream.h"
 #include "hcomm/hcomm.h"
 
+namespace hcomm::api {
+// Of a handle, as long as it lives: who keeps the handle keeps a weak one, and asks that instead of
+// memory that may be gone, or another handle's.
+using Life = std::shared_ptr<const char>;
+}  // namespace hcomm::api
+
 struct hcommComm {
   static constexpr uint64_t kAlive = 0x6d6d6f6368636f6d;
-  static inline std::atomic<uint64_t> last_serial{0};
   uint64_t magic = kAlive;
-  const uint64_t serial = ++last_serial;  // tells it from a later one at its address
+  const hcomm::api::Life life = std::make_shared<char>();
   std::unique_ptr<hcomm::comm::Communicator> communicator;  // null while, or where, joining is not
   std::shared_ptr<hcomm::api::Joining> joining;             // blocking = 0: until it has succeeded
   std::string name, device;  // stay valid for the queries
@@ -39,6 +43,7 @@ struct hcommComm {
 struct hcommStream {
   static constexpr uint64_t kAlive = 0x6d61657274736d6d;
   uint64_t magic = kAlive;
+  const hcomm::api::Life life = std::make_shared<char>();
   uint32_t generation = hcomm::process_generation();
   hcomm::engine::Stream worker;
   ~hcommStream() { magic = 0; }

@@ -10,15 +10,29 @@ using hcomm::Code;
 using namespace hcomm::api;
 
 struct hcommPlan {
+  // What an item of the group was made with.
+  struct Kept {
+    explicit Kept(const Group::Item& item);
+    hcommComm_t comm;
+    std::weak_ptr<const char> comm_life;
+    hcommStream_t stream;  // may be null
+    std::weak_ptr<const char> stream_life;
+  };
   static constexpr uint64_t kAlive = 0x6e616c706d6d6f63;
   uint64_t magic = kAlive;
   uint32_t generation = hcomm::process_generation();
   std::shared_ptr<Together> together;  // null: the group was empty
+  std::vector<Kept> kept;
   bool started = false;                // and not waited for
   std::thread::id thread;              // that started it
   std::shared_ptr<hcomm::engine::Mark> done;  // on streams
   ~hcommPlan() { magic = 0; }
 };
+
+hcommPlan::Kept::Kept(const Group::Item& item)
+    : comm(item.comm), comm_life(item.comm->life), stream(item.stream) {
+  if (stream != nullptr) stream_life = stream->life;
+}
 
 namespace {
 
@@ -54,14 +68,16 @@ constexpr const char* kElsewhere = "the plan was started by another thread, with
                                    "thread moves it, and waits for it";
 
 // The communicators and streams of a plan, which may have gone since.
-hcommResult_t check_handles(const char* call, const Together& together) {
-  for (const Group::Item& item : together.items()) {
-    if (!alive(item.comm)) return refuse_handle(call, item.comm);
-    if (item.comm->serial != item.serial)
+hcommResult_t check_handles(const char* call, hcommPlan_t plan) {
+  for (const hcommPlan::Kept& kept : plan->kept) {
+    const bool comm_gone = kept.comm_life.expired();
+    if (comm_gone || (kept.stream != nullptr && kept.stream_life.expired()))
       return refuse(Code::invalid_argument,
-                    fmt::format("{}: a communicator of the plan was destroyed", call));
-    if (item.comm->finalized) return refuse_finalized(call, item.comm);
-    if (on_stream(item) && !alive(item.stream)) return refuse_handle(call, item.stream);
+                    fmt::format("{}: a {} of the plan was destroyed; make a new plan", call,
+                                comm_gone ? "communicator" : "stream"));
+    if (!alive(kept.comm)) return refuse_handle(call, kept.comm);
+    if (kept.comm->finalized) return refuse_finalized(call, kept.comm);
+    if (kept.stream != nullptr && !alive(kept.stream)) return refuse_handle(call, kept.stream);
   }
   return hcommSuccess;
 }
@@ -95,6 +111,7 @@ hcommResult_t hcommPlanCreate(hcommPlan_t* plan) {
       return misused("hcommPlanCreate", "the group joins, splits or shrinks communicators; only "
                                         "operations can be kept");
     auto made = std::make_unique<hcommPlan>();
+    for (const Group::Item& item : content->items) made->kept.emplace_back(item);
     if (!content->items.empty()) made->together = std::make_shared<Together>(content->items);
     *plan = made.release();
     return hcommSuccess;
@@ -107,7 +124,7 @@ hcommResult_t hcommPlanStart(hcommPlan_t plan) {
       return misused("hcommPlanStart", "the plan is under way: call hcommPlanWait first");
     if (in_group()) return misused("hcommPlanStart", "a plan cannot be started inside a group");
     if (plan->together != nullptr) {
-      const hcommResult_t usable = check_handles("hcommPlanStart", *plan->together);
+      const hcommResult_t usable = check_handles("hcommPlanStart", plan);
       if (usable != hcommSuccess) return usable;
       plan->done = start_together(plan->together);
     }

@@ -245,6 +245,16 @@ TEST(PlanFailures, WhatCannotBeIsRefused) {
     expect(self, hcommPlanStart(of_child), hcommInvalidArgument, "a communicator that is gone");
     self.ok(hcommCommDestroy(child), "destroy");
     self.ok(hcommPlanDestroy(of_child), "a plan whose communicator is gone");
+    hcommStream_t stream;
+    self.ok(hcommStreamCreate(&stream, "cpu"), "a stream");
+    hcommPlan_t of_stream = keep(self, [&] {
+      hcommBarrier(self.comm, stream);
+    });
+    self.ok(hcommStreamDestroy(stream), "destroy");
+    self.ok(hcommStreamCreate(&stream, "cpu"), "another one, often at its address");
+    expect(self, hcommPlanStart(of_stream), hcommInvalidArgument, "a stream that is gone");
+    self.ok(hcommStreamDestroy(stream), "destroy");
+    self.ok(hcommPlanDestroy(of_stream), "a plan whose stream is gone");
     self.ok(hcommPlanDestroy(plan), "destroy");
   });
   EXPECT_EQ(wrong, "");
