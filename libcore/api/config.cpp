@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hcommConfig_t over the process's settings.
 #include "api/handles.h"
+#include "engine/traffic.h"
 
 namespace hcomm::api {
 
@@ -43,6 +44,8 @@ Config configured(const Config& base, const hcommConfig_t* given) {
     config.deterministic = given->deterministic != 0;
   if (given->blocking != HCOMM_CONFIG_UNDEF_INT && given->blocking != 0 && given->blocking != 1)
     fail(Code::invalid_argument, "hcommConfig_t.blocking={}: 0 or 1", given->blocking);
+  if (given->priority != HCOMM_CONFIG_UNDEF_INT)
+    fail(Code::unsupported, "hcommConfig_t.priority={} is for hcommCommVirtual", given->priority);
   refuse_unless("compression", given->compression, "none");
   refuse_unless("integrity", given->integrity, "off");
   refuse_unless("topology", given->topology, "");
@@ -50,6 +53,24 @@ Config configured(const Config& base, const hcommConfig_t* given) {
     fail(Code::unsupported, "device '{}' is not offered in this version; there is cpu",
          config.device);
   return config;
+}
+
+VirtualSettings configured_virtual(const Config& base, const char* name,
+                                   const hcommConfig_t* given) {
+  hcommConfig_t rest = HCOMM_CONFIG_INITIALIZER;
+  int priority = std::string_view(name) == "forward" ? 1 : 0;
+  if (given != nullptr && given->size == sizeof rest) {
+    rest = *given;
+    if (given->priority != HCOMM_CONFIG_UNDEF_INT) priority = given->priority;
+    rest.priority = HCOMM_CONFIG_UNDEF_INT;
+    given = &rest;
+  }
+  if (priority < 0 || priority >= engine::kPriorities)
+    fail(Code::invalid_argument, "hcommConfig_t.priority={}: 0 to {}, the higher goes first",
+         priority, engine::kPriorities - 1);
+  VirtualSettings settings{configured(base, given), priority};
+  settings.config.name = name;
+  return settings;
 }
 
 }  // namespace hcomm::api

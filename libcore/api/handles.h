@@ -101,6 +101,12 @@ hcommResult_t refuse_in_group(const char* call);
 
 // The settings of a communicator: the process's, with what `config` (may be NULL) says. Throws.
 Config configured(const Config& base, const hcommConfig_t* config);
+struct VirtualSettings {
+  Config config;
+  int priority = 0;
+};
+VirtualSettings configured_virtual(const Config& base, const char* name,
+                                   const hcommConfig_t* config);
 
 // Runs, groups or queues a checked call.
 hcommResult_t submit(hcommComm_t comm, hcommStream_t stream, const comm::Call& call);

@@ -90,10 +90,15 @@ hcommResult_t with(const char* call, hcommComm_t comm, Body body) {
   return guarded(call, [&] { return alive(comm) ? body() : refuse_handle(call, comm); });
 }
 
-// The settings of a child, which is made while the caller waits.
-Config configured_child(const Communicator& parent, const hcommConfig_t* given) {
+// A child is made while the caller waits.
+void check_blocks(const hcommConfig_t* given) {
   if (given != nullptr && given->blocking == 0)
-    hcomm::fail(Code::unsupported, "hcommConfig_t.blocking=0 is for init; split and shrink block");
+    hcomm::fail(Code::unsupported,
+                "hcommConfig_t.blocking=0 is for init; split, shrink and virtual block");
+}
+
+Config configured_child(const Communicator& parent, const hcommConfig_t* given) {
+  check_blocks(given);
   return configured(parent.config(), given);
 }
 
@@ -235,6 +240,21 @@ hcommResult_t hcommCommSplit(hcommComm_t comm, int color, int key, hcommComm_t* 
     const Config config = configured_child(*comm->communicator, given);
     return make_child("hcommCommSplit", comm, newcomm, [=](Communicator& parent) {
       return parent.split(color, key, config);
+    });
+  });
+}
+
+hcommResult_t hcommCommVirtual(hcommComm_t comm, const char* name, hcommComm_t* newcomm,
+                               const hcommConfig_t* given) {
+  return with("hcommCommVirtual", comm, [&] {
+    if (newcomm == nullptr || name == nullptr)
+      return refuse(Code::invalid_argument, "hcommCommVirtual: newcomm or name is NULL");
+    *newcomm = nullptr;
+    check_blocks(given);
+    const VirtualSettings settings =
+        configured_virtual(comm->communicator->config(), name, given);
+    return make_child("hcommCommVirtual", comm, newcomm, [=](Communicator& parent) {
+      return parent.make_virtual(settings.priority, settings.config);
     });
   });
 }

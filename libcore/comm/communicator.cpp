@@ -59,6 +59,10 @@ Code Communicator::run(std::span<const Call> exchange) {
 bool Communicator::may_begin(const Call& call) {
   call_ = call;
   finished_ = broken();
+  if (membership_.traffic) [[unlikely]] {
+    membership_.traffic->begin(membership_.priority);
+    in_traffic_ = true;
+  }
   return !finished_;
 }
 
@@ -139,6 +143,8 @@ void Communicator::record() {
 }
 
 Code Communicator::end() {
+  if (in_traffic_) [[unlikely]] membership_.traffic->end(membership_.priority);
+  in_traffic_ = false;
   if (record_ == nullptr) [[unlikely]] {  // broken before it began
     failed_operations_ = true;
     return describe_fault().code;
@@ -205,7 +211,7 @@ void Communicator::idle(int64_t passed_ns, int64_t since_progress_ns) {
     finished_ = true;
     return;
   }
-  waited_ns_ += passed_ns;
+  if (!held()) waited_ns_ += passed_ns;
   if (since_progress_ns >= kWaiting_ns || shown_peer_ >= 0) show_waiting(since_progress_ns);
   if (since_progress_ns >= kStall_ns && !reported_stall_) {
     reported_stall_ = true;
@@ -250,6 +256,10 @@ void Communicator::time_out(int64_t waited_ns) {
 
 bool Communicator::prepare_sleep(std::vector<pollfd>& descriptors, int& cap_ms) {
   descriptors.push_back({wake_.get(), POLLIN, 0});
+  if (held()) {
+    cap_ms = 1;  // nothing tells a sleeper that it may go on
+    return !broken();
+  }
   return links_->prepare_sleep(descriptors, cap_ms) && !broken();
 }
 

@@ -28,6 +28,7 @@
 #include "comm/runtime.h"
 #include "engine/drive.h"
 #include "engine/executor.h"
+#include "engine/traffic.h"
 #include "trace/recorder.h"
 
 namespace hcomm::comm {
@@ -49,6 +50,9 @@ struct Membership {
   std::vector<uint32_t> members;  // ranks of the job, by rank of the communicator
   std::shared_ptr<Line> line;
   std::shared_ptr<trace::Recorder> recorder;
+  // Of virtual communicators, and of the one that they are made of.
+  std::shared_ptr<engine::Traffic> traffic;
+  int priority = 0;
 };
 
 class Communicator final : public engine::Party {
@@ -82,7 +86,11 @@ class Communicator final : public engine::Party {
   // -- Party
   bool advance() override {
     if (finished_) [[unlikely]] return false;  // what the executor has is an earlier operation
-    if (executor().advance()) return true;
+    if (held()) [[unlikely]] return false;
+    if (executor().advance()) {
+      if (membership_.traffic) [[unlikely]] membership_.traffic->moved(membership_.priority);
+      return true;
+    }
     if (executor().failed()) [[unlikely]] finished_ = true;
     return false;
   }
@@ -102,6 +110,10 @@ class Communicator final : public engine::Party {
   // Of the ranks that are not among `excluded` (no duplicates); called by these, dead ones are
   // excluded. Also when this communicator is broken.
   std::unique_ptr<Communicator> shrink(std::span<const uint32_t> excluded, const Config& config);
+  // Of the same ranks, in an order of its own, with connections of its own that carry few bytes at
+  // once where its priority is the lowest: others wait for no more than these. Collective; name and
+  // priority are equal on all ranks, or invalid_usage.
+  std::unique_ptr<Communicator> make_virtual(int priority, Config config);
   std::string explain(const Call& call);
   // Waits until every call has ended; each does by its deadline.
   Code finalize();
@@ -122,6 +134,9 @@ class Communicator final : public engine::Party {
   }
   void wait_for_turn(uint64_t ticket);
   bool may_begin(const Call& call);
+  bool held() const {
+    return membership_.traffic && membership_.traffic->holds(membership_.priority);
+  }
   Fault describe_fault();
   void show_waiting(int64_t since_progress_ns);
   void record();
@@ -153,8 +168,8 @@ class Communicator final : public engine::Party {
   Control& control() { return membership_.line->control(); }
   void connect();
   void agree_on_choice(Deadline deadline);
-  std::unique_ptr<Communicator> child(uint64_t number, std::span<const uint32_t> chosen,
-                                      const Config& config);
+  Membership child(uint64_t number, std::span<const uint32_t> chosen) const;
+  uint64_t credit_bytes() const;
   bool wait_for_verdict(int64_t ms);
 
   Runtime& runtime_;
@@ -181,6 +196,7 @@ class Communicator final : public engine::Party {
   int64_t shown_progress_ns_ = 0;   // when it was looked at: the time since anything moved
   int64_t waited_ns_ = 0;           // in all waits of the operation
   bool failed_operations_ = false;  // any of them, ever
+  bool in_traffic_ = false;
 
   std::atomic<uint64_t> next_ticket_{0}, serving_{0};
   std::atomic<uint32_t> queued_{0};

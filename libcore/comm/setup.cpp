@@ -19,6 +19,8 @@ namespace hcomm::comm {
 namespace {
 
 constexpr uint32_t kMaxCores = 1024;
+constexpr int64_t kHold_ns = 1'000'000;  // beside some round trips; see Traffic
+constexpr uint64_t kLeastCredit = 64 * kKiB, kMostCredit = 1024 * kKiB;
 
 // The cores that this rank may run on, as a bit string that ranks of a node can unite.
 std::string core_mask() {
@@ -191,7 +193,46 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key, const Conf
   std::sort(chosen.begin(), chosen.end());
   std::vector<uint32_t> members;
   for (const auto& [order, peer] : chosen) members.push_back(peer);
-  return child(hash_number(serial, static_cast<uint64_t>(color) + 1), members, config);
+  return std::make_unique<Communicator>(
+      runtime_, child(hash_number(serial, static_cast<uint64_t>(color) + 1), members), config);
+}
+
+// Few bytes are on their way at once where others are to go first: these wait behind them in queues
+// that nobody here commands (the kernel's, the switch's). As many as keep the link busy.
+uint64_t Communicator::credit_bytes() const {
+  double bytes = 0;
+  for (const schedule::Link& link : plans_->inputs().machine.links)
+    if (link.us_per_byte > 0) bytes = std::max(bytes, 4 * link.latency_us / link.us_per_byte);
+  return std::clamp(static_cast<uint64_t>(bytes), kLeastCredit, kMostCredit);
+}
+
+std::unique_ptr<Communicator> Communicator::make_virtual(int priority, Config config) {
+  const Deadline deadline = Deadline::after_ms(config.init_timeout_ms);
+  const std::string mine = fmt::format("'{}' of priority {}", config.name, priority);
+  const auto all = control().exchange(circle_of(membership_, config_), "virtual", mine, deadline);
+  const uint64_t serial = ++splits_;
+  for (uint32_t peer = 0; peer < ranks(); peer++)
+    if (all[peer] != all[0])
+      fail(Code::invalid_usage,
+           "communicator {}: rank 0 makes virtual communicator {}, {} makes {}: all ranks make the "
+           "same ones in the same order",
+           config_.name, all[0], member_text(peer), all[peer]);
+  if (!membership_.traffic) {
+    double latency_us = 0;
+    for (const schedule::Link& link : plans_->inputs().machine.links)
+      latency_us = std::max(latency_us, link.latency_us);
+    membership_.traffic = std::make_shared<engine::Traffic>(
+        kHold_ns + static_cast<int64_t>(8'000 * latency_us));
+  }
+  if (priority == 0) {
+    config.socket_buffer_bytes = std::min(config.socket_buffer_bytes, credit_bytes());
+    if (config.window == 0) config.window = 2;
+  }
+  std::vector<uint32_t> members(ranks());
+  std::iota(members.begin(), members.end(), 0);
+  Membership same = child(hash_number(serial, kHashSeed), members);
+  same.priority = priority;
+  return std::make_unique<Communicator>(runtime_, std::move(same), std::move(config));
 }
 
 // Those who remain know all that they need: nobody is asked. They have called it with this list the
@@ -206,13 +247,13 @@ std::unique_ptr<Communicator> Communicator::shrink(std::span<const uint32_t> exc
     else
       number = hash_number(peer, number);
   }
-  return child(hash_number(++shrinks_[number], number), members, config);
+  return std::make_unique<Communicator>(
+      runtime_, child(hash_number(++shrinks_[number], number), members), config);
 }
 
-// A communicator of some of our ranks, in this order; `number` is the same on all of them, and
-// differs from that of every other child.
-std::unique_ptr<Communicator> Communicator::child(uint64_t number, std::span<const uint32_t> chosen,
-                                                  const Config& config) {
+// Some of our ranks, in this order; `number` is the same on all of them, and differs from that of
+// every other child.
+Membership Communicator::child(uint64_t number, std::span<const uint32_t> chosen) const {
   Membership child = membership_;
   child.members.clear();
   child.id = hash_number(number, membership_.id) | 1;  // 0 means all communicators
@@ -222,7 +263,7 @@ std::unique_ptr<Communicator> Communicator::child(uint64_t number, std::span<con
     if (peer == rank()) child.rank = static_cast<uint32_t>(child.members.size());
     child.members.push_back(membership_.members[peer]);
   }
-  return std::make_unique<Communicator>(runtime_, std::move(child), config);
+  return child;
 }
 
 Code Communicator::finalize() {

@@ -121,6 +121,7 @@ typedef struct {
   int deterministic;      /* 1: bits depend on the inputs and the rank order alone */
   const char* topology;   /* file; not offered in this version */
   const char* policy;     /* file of rules; default HCOMM_POLICY, else /etc/hcomm/policy.conf */
+  int priority;           /* of hcommCommVirtual only: 0 to 3, the higher goes first */
 } hcommConfig_t;
 
 #define HCOMM_CONFIG_MAGIC 0x48434f4du
@@ -128,7 +129,7 @@ typedef struct {
   {                                                                                           \
     sizeof(hcommConfig_t), HCOMM_CONFIG_MAGIC, HCOMM_VERSION_CODE, HCOMM_CONFIG_UNDEF_INT,    \
         NULL, NULL, HCOMM_CONFIG_UNDEF_INT, HCOMM_CONFIG_UNDEF_INT, NULL, NULL, NULL,         \
-        HCOMM_CONFIG_UNDEF_INT, NULL, NULL                                                    \
+        HCOMM_CONFIG_UNDEF_INT, NULL, NULL, HCOMM_CONFIG_UNDEF_INT                            \
   }
 
 /* The last error of a communicator as data. Strings end in 0 and may be cut. */
@@ -179,6 +180,16 @@ HCOMM_API hcommResult_t hcommCommInitAll(hcommComm_t* comms, int ndev,
  * rank. HCOMM_SPLIT_NOCOLOR: takes part, gets NULL. config NULL: inherited from comm. */
 HCOMM_API hcommResult_t hcommCommSplit(hcommComm_t comm, int color, int key,
                                        hcommComm_t* newcomm, const hcommConfig_t* config);
+/* Collective over comm: the same ranks once more, as a communicator with an order of its own, so
+ * that its operations neither wait for those of comm nor of other virtual ones. While an operation
+ * of a higher config->priority moves on this rank, those of lower ones, also of comm itself, stand
+ * still; virtual ones of priority 0 keep few bytes on their way at once (over TCP), so that others
+ * do not queue behind them. That costs these some bandwidth on fast links. name: shown in errors
+ * and tools, not NULL. config NULL: inherited from comm; without a priority, "forward" has 1,
+ * every other name 0. Operations of two priorities run at once on streams, or in plans.
+ * Errors: hcommInvalidUsage, ranks differ in name or priority. */
+HCOMM_API hcommResult_t hcommCommVirtual(hcommComm_t comm, const char* name, hcommComm_t* newcomm,
+                                         const hcommConfig_t* config);
 #define HCOMM_SHRINK_DEFAULT 0
 #define HCOMM_SHRINK_ABORT 1 /* ends what is in flight on comm, as hcommCommRevoke does, first */
 /* The ranks of comm that are not among exclude[0..excluded) form a new communicator, in the same

@@ -152,6 +152,13 @@ class Communicator {
     return Communicator(part);
   }
 
+  // Collective. The same ranks with an order and a priority of their own; see hcommCommVirtual.
+  Communicator make_virtual(const char* name, const hcommConfig_t* config = nullptr) const {
+    hcommComm_t same = nullptr;
+    require(hcommCommVirtual(comm_, name, &same, config), comm_);
+    return Communicator(same);
+  }
+
   // Collective over those that stay; see hcommCommShrink.
   Communicator shrink(std::span<const int> exclude, int flags = HCOMM_SHRINK_DEFAULT) const {
     hcommComm_t left = nullptr;
