@@ -12,9 +12,9 @@ hcommResult_t run_ring(const Call& call, const Layout& layout, const Place& plac
   const int before = (place.rank + place.ranks - 1) % place.ranks;
   hcommResult_t result = hcommGroupStart();
   if (result != hcommSuccess) return result;
-  result = hcommSend(call.send, layout.count, call.type, next, call.comm, nullptr);
+  result = hcommSend(call.send, layout.count, call.type, next, call.comm, call.stream);
   const hcommResult_t received =
-      hcommRecv(call.recv, layout.count, call.type, before, call.comm, nullptr);
+      hcommRecv(call.recv, layout.count, call.type, before, call.comm, call.stream);
   const hcommResult_t ended = hcommGroupEnd();
   return result != hcommSuccess ? result : received != hcommSuccess ? received : ended;
 }
@@ -23,10 +23,10 @@ hcommResult_t run_ping_pong(const Call& call, const Layout& layout, const Place&
   if (place.rank > 1) return hcommSuccess;
   const int peer = 1 - place.rank;
   const auto send = [&] {
-    return hcommSend(call.send, layout.count, call.type, peer, call.comm, nullptr);
+    return hcommSend(call.send, layout.count, call.type, peer, call.comm, call.stream);
   };
   const auto receive = [&] {
-    return hcommRecv(call.recv, layout.count, call.type, peer, call.comm, nullptr);
+    return hcommRecv(call.recv, layout.count, call.type, peer, call.comm, call.stream);
   };
   const hcommResult_t first = place.rank == 0 ? send() : receive();
   if (first != hcommSuccess) return first;
@@ -41,33 +41,33 @@ hcommResult_t run(const Call& c, const Layout& l, const Place& place) {
   const int root = place.root;
   switch (c.operation) {
     case all_reduce:
-      return hcommAllReduce(c.send, c.recv, l.count, c.type, c.redop, c.comm, nullptr);
+      return hcommAllReduce(c.send, c.recv, l.count, c.type, c.redop, c.comm, c.stream);
     case reduce:
-      return hcommReduce(c.send, c.recv, l.count, c.type, c.redop, root, c.comm, nullptr);
+      return hcommReduce(c.send, c.recv, l.count, c.type, c.redop, root, c.comm, c.stream);
     case broadcast:
-      return hcommBroadcast(c.send, c.recv, l.count, c.type, root, c.comm, nullptr);
+      return hcommBroadcast(c.send, c.recv, l.count, c.type, root, c.comm, c.stream);
     case all_gather:
-      return hcommAllGather(c.send, c.recv, l.count, c.type, c.comm, nullptr);
+      return hcommAllGather(c.send, c.recv, l.count, c.type, c.comm, c.stream);
     case reduce_scatter:
-      return hcommReduceScatter(c.send, c.recv, l.count, c.type, c.redop, c.comm, nullptr);
+      return hcommReduceScatter(c.send, c.recv, l.count, c.type, c.redop, c.comm, c.stream);
     case all_to_all:
-      return hcommAllToAll(c.send, c.recv, l.count, c.type, c.comm, nullptr);
+      return hcommAllToAll(c.send, c.recv, l.count, c.type, c.comm, c.stream);
     case gather:
-      return hcommGather(c.send, c.recv, l.count, c.type, root, c.comm, nullptr);
+      return hcommGather(c.send, c.recv, l.count, c.type, root, c.comm, c.stream);
     case scatter:
-      return hcommScatter(c.send, c.recv, l.count, c.type, root, c.comm, nullptr);
+      return hcommScatter(c.send, c.recv, l.count, c.type, root, c.comm, c.stream);
     case barrier:
-      return hcommBarrier(c.comm, nullptr);
+      return hcommBarrier(c.comm, c.stream);
     case all_gather_v:
-      return hcommAllGatherV(c.send, c.recv, counts, at, c.type, c.comm, nullptr);
+      return hcommAllGatherV(c.send, c.recv, counts, at, c.type, c.comm, c.stream);
     case reduce_scatter_v:
-      return hcommReduceScatterV(c.send, c.recv, counts, at, c.type, c.redop, c.comm, nullptr);
+      return hcommReduceScatterV(c.send, c.recv, counts, at, c.type, c.redop, c.comm, c.stream);
     case all_to_all_v:
-      return hcommAllToAllV(c.send, counts, at, c.recv, counts, at, c.type, c.comm, nullptr);
+      return hcommAllToAllV(c.send, counts, at, c.recv, counts, at, c.type, c.comm, c.stream);
     case gather_v:
-      return hcommGatherV(c.send, l.count, c.recv, counts, at, c.type, root, c.comm, nullptr);
+      return hcommGatherV(c.send, l.count, c.recv, counts, at, c.type, root, c.comm, c.stream);
     case scatter_v:
-      return hcommScatterV(c.send, counts, at, c.recv, l.count, c.type, root, c.comm, nullptr);
+      return hcommScatterV(c.send, counts, at, c.recv, l.count, c.type, root, c.comm, c.stream);
     case send_recv:
       return run_ring(c, l, place);
     case ping_pong:

@@ -15,8 +15,9 @@ struct Call {
   hcommDataType_t type;
   hcommRedOp_t redop;
   hcommComm_t comm;
+  hcommStream_t stream = nullptr;
 };
-// Runs it once, to its end, in the calling thread.
+// Runs it once: without a stream to its end in the calling thread, else it is queued there.
 hcommResult_t run(const Call& call, const Layout& layout, const Place& place);
 
 }  // namespace hcomm::bench

@@ -14,6 +14,16 @@ std::vector<double> sorted(std::span<const double> samples) {
   return copy;
 }
 
+Interval interval_of(const std::vector<double>& order) {
+  // Ranks of the interval's ends: the number of samples below the median is binomial(n, 1/2).
+  const size_t n = order.size();
+  const double half = 0.98 * std::sqrt(static_cast<double>(n));
+  const double middle = static_cast<double>(n) / 2;
+  const auto low = static_cast<size_t>(std::max(0.0, std::floor(middle - half)));
+  const size_t high = std::min(n - 1, static_cast<size_t>(std::ceil(middle + half)));
+  return {order[low], order[high]};
+}
+
 }  // namespace
 
 Statistics statistics(std::span<const double> samples) {
@@ -30,13 +40,13 @@ Statistics statistics(std::span<const double> samples) {
   const double mean = sum / static_cast<double>(n);
   for (const double value : order) squares += (value - mean) * (value - mean);
   if (n > 1 && mean > 0) result.cv = std::sqrt(squares / static_cast<double>(n - 1)) / mean;
-  // Ranks of the interval's ends: the number of samples below the median is binomial(n, 1/2).
-  const double half = 0.98 * std::sqrt(static_cast<double>(n));
-  const double middle = static_cast<double>(n) / 2;
-  const auto low = static_cast<size_t>(std::max(0.0, std::floor(middle - half)));
-  const size_t high = std::min(n - 1, static_cast<size_t>(std::ceil(middle + half)));
-  if (result.median > 0) result.noise = (order[high] - order[low]) / 2 / result.median;
+  const Interval interval = interval_of(order);
+  if (result.median > 0) result.noise = (interval.high - interval.low) / 2 / result.median;
   return result;
+}
+
+Interval median_interval(std::span<const double> samples) {
+  return samples.empty() ? Interval{} : interval_of(sorted(samples));
 }
 
 Rates rates(size_t bytes, double seconds, double factor) {

@@ -20,6 +20,12 @@ struct Statistics {
 };
 Statistics statistics(std::span<const double> samples);
 
+// The 95 % interval of the median; of few samples all of them.
+struct Interval {
+  double low = 0, high = 0;
+};
+Interval median_interval(std::span<const double> samples);
+
 // Bandwidths as nccl-tests defines them, in 1e9 bytes/s: algbw = bytes / seconds, busbw = algbw *
 // factor. Nothing where there are no bytes or no time.
 struct Rates {
