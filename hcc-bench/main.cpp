@@ -15,6 +15,7 @@
 #include "hcc-bench/explain.h"
 #include "hcc-bench/limits/run.h"
 #include "hcc-bench/options.h"
+#include "hcc-bench/overlap/run.h"
 #include "hcc-bench/report/facts.h"
 #include "hcc-bench/report/output.h"
 #include "hcc-bench/run.h"
@@ -61,29 +62,15 @@ int outcome_code(const Options& options, const Outcome& outcome, Gate gate) {
   return gate == Gate::undecided ? cli::kUndecided : cli::kDone;
 }
 
-// Rank 0's output. When it cannot be made all ranks leave, rank 0 with the reason.
-std::unique_ptr<Output> open_output(const Options& options, World& world) {
-  std::unique_ptr<Output> output;
-  std::exception_ptr failure;
-  try {
-    if (world.rank() == 0)
-      output = std::make_unique<Output>(options, collect_facts(world, options));
-  } catch (const Error&) {
-    failure = std::current_exception();
-  }
-  const bool failed = world.maximum(failure ? 1.0 : 0.0) != 0;
-  if (failure) std::rethrow_exception(failure);
-  if (failed) fail(Code::invalid_argument, "rank 0 cannot write its output");
-  return output;
-}
-
 int measure(const Options& options, World& world) {
   if (options.expect_size > 0 && options.expect_size != world.ranks())
     fail(Code::unavailable, "--expect-size {}: the communicator has {} ranks", options.expect_size,
          world.ranks());
   std::vector<Sweep> list = sweeps(options, world.ranks());
   fit_to_memory(world, list, options.fit ? TooLarge::leave_out : TooLarge::refuse);
-  const std::unique_ptr<Output> output = open_output(options, world);
+  std::unique_ptr<Output> output;
+  world.on_rank_0(
+      [&] { output = std::make_unique<Output>(options, collect_facts(world, options)); });
   const auto give_up = [&](const std::string& reason) {
     if (output) output->give_up(reason);
   };
@@ -106,11 +93,19 @@ int measure(const Options& options, World& world) {
   return outcome_code(options, outcome, output ? output->settle_base() : Gate::holds);
 }
 
-int run_all(const Options& options) {
+int measure_overlap(const Options& options, World& world) {
+  const Outcome outcome = overlap::run(world, options.overlap, g_stop);
+  if (outcome.interrupted) return signal_exit();
+  return outcome.wrong > 0 ? cli::kProblem : cli::kDone;
+}
+
+// Joins the job and measures; of a failure all ranks tell, or rank 0 where it is one of all.
+int run_all(const Options& options, int (*measurement)(const Options&, World&)) {
+  catch_signals();
   std::unique_ptr<World> world;
   try {
     world = std::make_unique<World>();
-    return measure(options, *world);
+    return measurement(options, *world);
   } catch (const Error& error) {
     const int rank = world ? world->rank() : std::max(0, launched_rank());
     if (error.code() == Code::invalid_argument && rank != 0) {
@@ -136,13 +131,17 @@ int run_compare(Options& options) {
   return compare::run(options.contest, g_stop);
 }
 
-// What is no operation, but stands in its place: `hcc-bench NAME [OPTION]...`.
+// What is no operation, but stands in its place: `hcc-bench NAME [OPTION]...`, run by all ranks of
+// a launcher or by a process alone.
+enum class By : uint8_t { one, all_ranks };
 constexpr struct {
   const char* name;
+  By by;
   int (*run)(Options&);
 } kCommands[] = {
-    {"compare", run_compare},
-    {"limits", [](Options& options) { return limits::run(options.limits); }},
+    {"compare", By::one, run_compare},
+    {"limits", By::one, [](Options& options) { return limits::run(options.limits); }},
+    {"overlap", By::all_ranks, [](Options& options) { return run_all(options, measure_overlap); }},
 };
 
 }  // namespace
@@ -162,8 +161,9 @@ int main(int argc, char** argv) {
   return cli::guarded("hcc-bench", [&]() -> int {
     for (const auto& command : kCommands) {
       if (!app.got_subcommand(command.name)) continue;
-      if (!speaks) return leave_to_rank_0(cli::kUsage);
-      if (std::string_view(argv[1]) != command.name)
+      const bool first = std::string_view(argv[1]) == command.name;
+      if (!speaks && (!first || command.by == By::one)) return leave_to_rank_0(cli::kUsage);
+      if (!first)
         fail(Code::invalid_argument, "{0} comes first: hcc-bench {0} [OPTION]...", command.name);
       return command.run(options);
     }
@@ -176,7 +176,6 @@ int main(int argc, char** argv) {
     if (!options.explain.empty()) {
       return !speaks || cli::show(explain(options.explain)) ? cli::kDone : cli::kCannotRun;
     }
-    catch_signals();
-    return run_all(options);
+    return run_all(options, measure);
   });
 }

@@ -183,6 +183,9 @@ void describe(CLI::App& app, Options& options) {
       options.contest);
   limits::describe(*app.add_subcommand("limits", "what this machine itself can do, at most"),
                    options.limits);
+  overlap::describe(
+      *app.add_subcommand("overlap", "how much of an operation hides behind a computation"),
+      options.overlap);
 }
 
 void validate(Options& o) {

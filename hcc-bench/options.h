@@ -15,6 +15,7 @@
 #include "hcc-bench/limits/options.h"
 #include "hcc-bench/measure/sampler.h"
 #include "hcc-bench/operation.h"
+#include "hcc-bench/overlap/options.h"
 
 namespace hcomm::bench {
 
@@ -53,6 +54,7 @@ struct Options {
   // of the commands that stand in an operation's place
   compare::Options contest;
   limits::Options limits;
+  overlap::Options overlap;
 };
 
 void describe(CLI::App& app, Options& options);

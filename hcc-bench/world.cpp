@@ -120,6 +120,18 @@ uint64_t World::sum(uint64_t value) {
   return value;
 }
 
+void World::on_rank_0(const std::function<void()>& body) {
+  std::exception_ptr failure;
+  try {
+    if (rank() == 0) body();
+  } catch (const Error&) {
+    failure = std::current_exception();
+  }
+  const bool failed = maximum(failure ? 1.0 : 0.0) != 0;
+  if (failure) std::rethrow_exception(failure);
+  if (failed) fail(Code::invalid_argument, "rank 0 cannot go on");
+}
+
 int World::local_ranks() const {
   const char* mine = members_[static_cast<size_t>(rank_)].host;
   return static_cast<int>(std::count_if(members_.begin(), members_.end(), [&](const Member& each) {

@@ -7,6 +7,7 @@
 #include <hcomm/hcomm.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,6 +43,9 @@ class World : public Team {
   void maximum(std::span<double> values) override;
   double maximum(double value);
   uint64_t sum(uint64_t value);
+  // What rank 0 does alone and may fail, as opening a file: then it throws what that threw, and all
+  // others leave as well.
+  void on_rank_0(const std::function<void()>& body);
 
   hcommComm_t comm() const { return comm_.get(); }
   int local_ranks() const;  // on this rank's host

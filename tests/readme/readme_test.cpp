@@ -54,6 +54,7 @@ std::string as_test(std::string command, const std::string& prefix) {
       {"build/release", kBuild.string()},
       {"$HOME/hcomm", prefix},
       {"bench limits", "bench limits --min-time 1ms"},
+      {"overlap --sizes 16M", "overlap --sizes 64K --rounds 2"},
       {"1K:1G", "1K:1M:x32"},
       {"8:1M", "1K"},
       {"--epochs 3", "--epochs 1 --limit 1000"},
