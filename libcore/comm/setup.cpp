@@ -21,6 +21,7 @@ namespace {
 constexpr uint32_t kMaxCores = 1024;
 constexpr int64_t kHold_ns = 1'000'000;  // beside some round trips; see Traffic
 constexpr uint64_t kLeastCredit = 64 * kKiB, kMostCredit = 1024 * kKiB;
+constexpr uint64_t kLeastSocketBuffer = 16 * kKiB;
 
 // The cores that this rank may run on, as a bit string that ranks of a node can unite.
 std::string core_mask() {
@@ -225,8 +226,10 @@ std::unique_ptr<Communicator> Communicator::make_virtual(int priority, Config co
         kHold_ns + static_cast<int64_t>(8'000 * latency_us));
   }
   if (priority == 0) {
-    config.socket_buffer_bytes = std::min(config.socket_buffer_bytes, credit_bytes());
     if (config.window == 0) config.window = 2;
+    const uint64_t sockets = uint64_t{config.window} * std::max(1u, ranks() - 1);  // at most
+    config.socket_buffer_bytes = std::min(
+        config.socket_buffer_bytes, std::max(credit_bytes() / sockets, kLeastSocketBuffer));
   }
   std::vector<uint32_t> members(ranks());
   std::iota(members.begin(), members.end(), 0);

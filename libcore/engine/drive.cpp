@@ -14,32 +14,58 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kUnexplained_ns = 500 * kMillisecond;
+constexpr int64_t kBackgroundSpin_ns = 50'000;  // about what waking up costs
+// In ticks, some 2 to 4 of which are a nanosecond: no round of a spin takes so long, and how long a
+// core is then taken to be wanted by others.
+constexpr uint64_t kPreempted = 300'000, kContended = 2'500'000'000;
 constexpr int kLongestSleep_ms = 100;
 
 // Of the sleep that this thread is in: kept for its memory.
 thread_local std::vector<pollfd> t_descriptors;
+thread_local bool t_background = false;
+thread_local uint64_t t_contended_until = 0;  // ticks
 
 class Wait {
  public:
   Wait(std::span<Party* const> parties, const Patience& patience)
-      : parties_(parties), patience_(patience) {}
+      : parties_(parties), patience_(patience), yields_(patience.crowded) {}
 
   void progressed() {
     rounds_ = 0;
+    seen_ = 0;
     watch_.progressed();
   }
 
   void idle() {
     rounds_++;
-    if (patience_.crowded)
+    if (yields_)
       sched_yield();
     else
       pause_core();
-    if (rounds_ % (patience_.crowded ? 16 : 512) == 0 && watch_.look(parties_, patience_.spin_ns))
-      sleep();
+    if (rounds_ % (yields_ ? 16 : 512) == 0 && watch_.look(parties_, spin_ns())) sleep();
+  }
+
+  // Before each round: was the core taken away from the spin? Then somebody else needs it. What was
+  // waited for has often come meanwhile, so the round may well move something.
+  void notice_preemption() {
+    if (rounds_ < 8 || yields_) return;
+    const uint64_t now = ticks();
+    if (seen_ != 0 && now - seen_ > kPreempted) {
+      t_contended_until = now + kContended;
+      yields_ = true;
+    }
+    seen_ = now;
   }
 
  private:
+  // How long to spin, or to yield, before sleeping.
+  int64_t spin_ns() {
+    const bool contended = ticks() < t_contended_until;
+    yields_ = patience_.crowded || contended;
+    return t_background || contended ? std::min(patience_.spin_ns, kBackgroundSpin_ns)
+                                     : patience_.spin_ns;
+  }
+
   void sleep() {
     std::vector<pollfd>& descriptors = t_descriptors;
     descriptors.clear();
@@ -53,10 +79,13 @@ class Wait {
     for (size_t i = 0; i < prepared; i++)
       if (!parties_[i]->finished()) parties_[i]->after_sleep();
     watch_.slept(cap_ms * kMillisecond);
+    seen_ = 0;
   }
 
   std::span<Party* const> parties_;
   const Patience& patience_;
+  bool yields_;
+  uint64_t seen_ = 0;  // ticks before the last round; 0: something moved since
   Watch watch_;
   uint64_t rounds_ = 0;
 };
@@ -88,9 +117,12 @@ void Watch::skip_gap(int64_t now, int64_t allowed_ns) {
 
 void Watch::slept(int64_t at_most_ns) { skip_gap(now_ns(), kUnexplained_ns + at_most_ns); }
 
+void drive_in_background() { t_background = true; }
+
 void drive(std::span<Party* const> parties, const Patience& patience, size_t wanted) {
   Wait wait(parties, patience);
   for (;;) {
+    wait.notice_preemption();
     bool moved = false, open = false;
     for (size_t i = 0; i < parties.size(); i++) {
       Party& party = *parties[i];

@@ -4,8 +4,10 @@
 // the thread has started earlier and does not wait for is moved along.
 //
 // Waiting: with a core a rank it spins; where ranks exceed cores it yields at once; after about a
-// millisecond without progress it sleeps in poll until something that it waits for moves. Time is
-// read only while nothing moves.
+// millisecond without progress it sleeps in poll until something that it waits for moves. In the
+// thread of a stream, and for a while after a spin was preempted (other programs need the core, or
+// ranks that are no ranks of ours), it yields, and sleeps after 50 us. Time is read only while
+// nothing moves.
 #pragma once
 
 #include <poll.h>
@@ -53,6 +55,10 @@ struct Patience {
   bool crowded = false;           // more ranks than cores: give way instead of spinning
   int64_t spin_ns = 1'000'000;    // before sleeping
 };
+
+// Said once by a thread that drives for another, which may compute meanwhile and need the core: it
+// sleeps after some microseconds, whatever patience it is given.
+void drive_in_background();
 
 // Until the first `wanted` have finished; the others move meanwhile.
 void drive(std::span<Party* const> parties, const Patience& patience, size_t wanted);

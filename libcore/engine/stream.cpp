@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/thread.h"
+#include "engine/drive.h"
 
 namespace hcomm::engine {
 
@@ -102,6 +103,7 @@ bool Stream::idle() const {
 }
 
 void Stream::work() {
+  drive_in_background();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return ending_ || !queue_.empty(); });

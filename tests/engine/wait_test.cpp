@@ -48,6 +48,49 @@ TEST(Wait, SleepsSoonAfterALongMove) {
   EXPECT_GE(busy.begin_ns_, busy.progress_ns_);
 }
 
+// Nothing ever moves; one look in many takes long, as where another program takes the core.
+class Preempted final : public Party {
+ public:
+  bool advance() override {
+    if (++rounds_ % 5'000 == 0)
+      for (const int64_t until = now_ns() + 5 * kMs; now_ns() < until;) {
+      }
+    return false;
+  }
+  bool finished() const override { return slept_ || rounds_ > 200'000; }
+  void idle(int64_t, int64_t) override {}
+  bool prepare_sleep(std::vector<pollfd>&, int&) override {
+    slept_ = true;
+    return false;
+  }
+  void after_sleep() override {}
+  bool slept() const { return slept_; }
+
+ private:
+  uint64_t rounds_ = 0;
+  bool slept_ = false;
+};
+
+// Its patience is an hour.
+TEST(Wait, WhoIsPreemptedLeavesTheCoreToOthers) {
+  Preempted party;
+  Party* only = &party;
+  drive({&only, 1}, {.spin_ns = 3'600'000 * kMs});
+  EXPECT_TRUE(party.slept());
+}
+
+TEST(Stream, ItsWorkerSleepsSoon) {
+  Stream stream;
+  Busy party(0);
+  stream.enqueue([&] {
+    Party* only = &party;
+    drive({&only, 1}, {.spin_ns = 3'600'000 * kMs});
+    return Code::ok;
+  });
+  EXPECT_EQ(stream.synchronize(), Code::ok);
+  EXPECT_GT(party.slept_after_ns(), 0);
+}
+
 TEST(Stream, AnEventStandsForItsLastMarkAndWaitersForTheirs) {
   Stream slow, fast, third;
   auto gate = std::make_shared<Mark>();
