@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "hcc-bench/choice/run.h"
 #include "hcc-bench/compare/run.h"
 #include "hcc-bench/compare/serve.h"
 #include "hcc-bench/explain.h"
@@ -62,12 +63,18 @@ int outcome_code(const Options& options, const Outcome& outcome, Gate gate) {
   return gate == Gate::undecided ? cli::kUndecided : cli::kDone;
 }
 
+int sweep_code(const choice::Result& result) {
+  if (result.interrupted) return signal_exit();
+  return result.wrong > 0 || !result.reached ? cli::kProblem : cli::kDone;
+}
+
 int measure(const Options& options, World& world) {
   if (options.expect_size > 0 && options.expect_size != world.ranks())
     fail(Code::unavailable, "--expect-size {}: the communicator has {} ranks", options.expect_size,
          world.ranks());
   std::vector<Sweep> list = sweeps(options, world.ranks());
   fit_to_memory(world, list, options.fit ? TooLarge::leave_out : TooLarge::refuse);
+  if (!options.sweep.empty()) return sweep_code(choice::run(world, options, list, g_stop));
   std::unique_ptr<Output> output;
   world.on_rank_0(
       [&] { output = std::make_unique<Output>(options, collect_facts(world, options)); });

@@ -18,7 +18,7 @@ using cli::add_switch;
 using cli::add_value;
 using Text = const std::string&;
 
-constexpr int64_t kMost = 1'000'000;
+constexpr int64_t kMost = 1'000'000, kMostRounds = 1000;
 
 template <typename Value, typename Named>
 std::vector<Value> parse_list(Text text, std::string_view what, Named named) {
@@ -123,6 +123,17 @@ void describe_how(CLI::App& app, Options& o) {
       });
 }
 
+void describe_sweep(CLI::App& app, Options& o) {
+  static const std::string kGroup = "The choice";
+  auto* sweep = add_choice(
+      app, {"--sweep", "algo", "the choice beside every algorithm, forced, in turn", kGroup},
+      o.sweep);
+  add_value(
+      app, {"--rounds", "N", "with --sweep: turns of each in a size (default 9)", kGroup},
+      [&o](Text text) { o.rounds = static_cast<int>(cli::parse_number(text, 2, kMostRounds)); })
+      ->needs(sweep);
+}
+
 void describe_output(CLI::App& app, Options& o) {
   static const std::string kGroup = "Output";
   cli::add_formats(
@@ -156,6 +167,20 @@ void describe_output(CLI::App& app, Options& o) {
              o.explain);
 }
 
+// A sweep has a table of its own; what is for rows only is refused, not ignored.
+void validate_sweep(const Options& o) {
+  const std::pair<bool, std::string_view> others[] = {{o.check == "all", "--check all"},
+                                                      {!o.compare.empty(), "--compare"},
+                                                      {o.delay.rank >= 0, "--delay"},
+                                                      {o.per_iter, "--per-iter"},
+                                                      {!o.peak.empty(), "--peak"},
+                                                      {!o.save.empty(), "--save"},
+                                                      {o.self_test, "--self-test"},
+                                                      {o.timestamps, "--timestamps"}};
+  for (const auto& [given, name] : others)
+    if (given) fail(Code::invalid_argument, "--sweep does not go with {}", name);
+}
+
 }  // namespace
 
 void describe(CLI::App& app, Options& options) {
@@ -170,12 +195,14 @@ void describe(CLI::App& app, Options& options) {
                  "algbw and busbw are nccl-tests': --explain size, --explain busbw."},
        .environment = "HCOMM_*: hcc env lists them. NO_COLOR.",
        .exits =
-           "0 done; 1 a check failed, or a row is slower than --fail-if-slower allows; 2 usage; "
+           "0 done; 1 a check failed, a row is slower than --fail-if-slower allows, or --sweep "
+           "found the choice worse than it may be; 2 usage; "
            "3 cannot run here; 4 hang or time-out; 5 no row could be compared; 130, 143 ended "
            "by a signal",
        .see_also = "hcc-launch(1), hcc(1), hcomm(7)"});
   describe_what(app, options);
   describe_how(app, options);
+  describe_sweep(app, options);
   describe_output(app, options);
   cli::add_common(app, options.common, cli::version_line("hcc-bench"));
   compare::describe(
@@ -198,6 +225,7 @@ void validate(Options& o) {
     fail(Code::invalid_argument, "--self-test needs a check; leave out --check off");
   if (o.fail_if_slower && o.compare.empty())
     fail(Code::invalid_argument, "--fail-if-slower needs --compare FILE");
+  if (!o.sweep.empty()) validate_sweep(o);
   if (o.sizes.empty()) o.sizes = parse_sizes("1K:64M");
   if (!o.format.empty()) return;
   for (const std::string_view suffix : {"json", "ndjson", "csv", "md"})

@@ -44,6 +44,8 @@ struct Options {
   int expect_size = 0;
   bool fit = false, self_test = false;
   Delay delay;
+  std::string sweep;  // algo; "": rows of the choice alone
+  int rounds = 9;     // turns of each algorithm
   // output
   std::string format;  // table, json, ndjson, csv, md
   std::string output;  // file

@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hcc-bench/report/row.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/bytes.h"
 
 namespace hcomm::bench {
+
+std::string title_text(const Series& series) {
+  std::string text = series.operation;
+  for (const std::string& part : {series.type, series.redop})
+    if (!part.empty()) text += fmt::format(" {}", part);
+  if (!series.root.empty()) text += " root=" + series.root;
+  if (!series.place.empty()) text += series.place == "in" ? ", in place" : ", out of place";
+  return text + fmt::format(", {} rank{}", series.ranks, series.ranks == 1 ? "" : "s");
+}
 
 std::optional<double> peak_share(const Row& row) {
   if (!row.busbw || !row.peak) return std::nullopt;

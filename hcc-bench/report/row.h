@@ -19,6 +19,7 @@ struct Series {
   int ranks = 1;
   bool operator==(const Series&) const = default;
 };
+std::string title_text(const Series& series);  // "allreduce float32 sum, out of place, 8 ranks"
 
 struct Row {
   Series series;

@@ -31,15 +31,6 @@ std::string percent_text(std::optional<double> share) {
   return share ? fmt::format("{:.1f}", *share * 100) : "-";
 }
 
-std::string series_text(const Series& series) {
-  std::string text = series.operation;
-  for (const std::string& part : {series.type, series.redop})
-    if (!part.empty()) text += fmt::format(" {}", part);
-  if (!series.root.empty()) text += " root=" + series.root;
-  if (!series.place.empty()) text += series.place == "in" ? ", in place" : ", out of place";
-  return text;
-}
-
 class TableWriter : public Writer {
  public:
   TableWriter(Sink& sink, const Style& style, Look look)
@@ -112,8 +103,7 @@ class TableWriter : public Writer {
   void title(const Series& series) {
     series_ = series;
     titled_ = true;
-    const std::string text = fmt::format("{}, {} rank{}", series_text(series), series.ranks,
-                                         series.ranks == 1 ? "" : "s");
+    const std::string text = title_text(series);
     if (look_ == Look::markdown) {
       std::vector<std::string> titles, rules;
       for (const cli::Column& column : columns_) {
