@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kUnexplained_ns = 500 * kMillisecond;
 constexpr int64_t kBackgroundSpin_ns = 50'000;  // about what waking up costs
-// In ticks, some 2 to 4 of which are a nanosecond: no round of a spin takes so long, and how long a
-// core is then taken to be wanted by others.
+// In ticks, one to some four of which are a nanosecond: no round of a spin takes so long, and how
+// long a core is then taken to be wanted by others.
 constexpr uint64_t kPreempted = 300'000, kContended = 2'500'000'000;
 constexpr int kLongestSleep_ms = 100;
 
