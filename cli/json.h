@@ -21,5 +21,8 @@ std::string json_pretty(const Json& value);  // indented by two, ends in a newli
 inline Json or_null(std::optional<double> value) {
   return value ? Json(*value) : Json(nullptr);
 }
+inline Json or_null(std::string_view text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
 
 }  // namespace hcomm::cli

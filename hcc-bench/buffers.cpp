@@ -72,6 +72,13 @@ Capacity capacity(const Sweep& sweep, size_t bytes, int rank, int ranks) {
   return larger(at_root, capacity_at(sweep, bytes, {rank, ranks, (rank + 1) % ranks}));
 }
 
+Capacity capacity(std::span<const Sweep> sweeps, int rank, int ranks) {
+  Capacity most{};
+  for (const Sweep& sweep : sweeps)
+    for (const size_t bytes : sweep.sizes) most = larger(most, capacity(sweep, bytes, rank, ranks));
+  return most;
+}
+
 void fit_to_memory(World& world, std::vector<Sweep>& sweeps, TooLarge policy) {
   const double local = world.local_ranks();
   const double room = static_cast<double>(available_bytes()) * 0.95 - local * 16 * kMiB;

@@ -18,6 +18,8 @@ struct Capacity {
 };
 // What one rank needs for one size of a sweep.
 Capacity capacity(const Sweep& sweep, size_t bytes, int rank, int ranks);
+// For all sizes of all of them.
+Capacity capacity(std::span<const Sweep> sweeps, int rank, int ranks);
 
 // Leaves out the sizes that do not fit into memory where `fit`, and says so; else throws
 // invalid_argument with the largest that does. Collective: all ranks decide alike.

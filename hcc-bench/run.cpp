@@ -242,13 +242,8 @@ void fill_times(Row& row, const Samples& samples, double factor) {
 
 Outcome run_sweeps(Session& session, const std::vector<Sweep>& sweeps) {
   Outcome outcome;
-  Capacity most{};
-  for (const Sweep& sweep : sweeps)
-    for (const size_t bytes : sweep.sizes) {
-      const Capacity need = capacity(sweep, bytes, session.world.rank(), session.world.ranks());
-      most = {std::max(most.send, need.send), std::max(most.recv, need.recv)};
-    }
-  const Buffers buffers(most, session.options.memory);
+  const Buffers buffers(capacity(sweeps, session.world.rank(), session.world.ranks()),
+                        session.options.memory);
   uint64_t epoch = 1;
   for (const Sweep& sweep : sweeps) {
     if (sweep.operation == Operation::startup) {

@@ -95,14 +95,9 @@ void tell(const bench::Session& session, const Cell& cell) {
 // sweeps.
 std::vector<Cell> measure_all(bench::Session& session, const std::vector<Sweep>& sweeps,
                               const std::function<void(const Cell&)>& done, bool& interrupted) {
-  bench::Capacity most{};
-  for (const Sweep& sweep : sweeps)
-    for (const size_t bytes : sweep.sizes) {
-      const bench::Capacity need =
-          capacity(sweep, bytes, session.world.rank(), session.world.ranks());
-      most = {std::max(most.send, need.send), std::max(most.recv, need.recv)};
-    }
-  const bench::Buffers buffers(most, session.options.memory);
+  const bench::Buffers buffers(
+      bench::capacity(sweeps, session.world.rank(), session.world.ranks()),
+      session.options.memory);
   uint64_t epoch = 1;
   std::vector<Cell> cells;
   std::vector<Contender> crowd;

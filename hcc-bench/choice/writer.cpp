@@ -16,18 +16,18 @@ using cli::Json;
 
 constexpr int kSchemaVersion = 1;
 
-Json text_json(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 Json rounded(double value) {
   return std::round(value * 1e4) / 1e4;
 }
 
 Json place_json(const Cell& cell) {
   const bench::Series& s = cell.series;
-  return {{"operation", s.operation},  {"dtype", text_json(s.type)},  {"redop", text_json(s.redop)},
-          {"root", text_json(s.root)}, {"place", text_json(s.place)}, {"ranks", s.ranks},
+  return {{"operation", s.operation},
+          {"dtype", cli::or_null(s.type)},
+          {"redop", cli::or_null(s.redop)},
+          {"root", cli::or_null(s.root)},
+          {"place", cli::or_null(s.place)},
+          {"ranks", s.ranks},
           {"bytes", cell.bytes}};
 }
 
@@ -45,7 +45,7 @@ Json judgement_json(const Cell& cell) {
 Json rival_json(const Cell& cell, const Rival& rival) {
   const bool measured = !rival.turns_us.empty();
   const auto to = rival.algorithm.empty() ? std::nullopt : ratio(cell.rivals[0], rival);
-  return {{"forced", text_json(rival.algorithm)},
+  return {{"forced", cli::or_null(rival.algorithm)},
           {"plan", rival.plan},
           {"turns", rival.turns_us.size()},
           {"p50_us", measured ? rounded(time_us(rival)) : Json(nullptr)},
@@ -74,9 +74,9 @@ Json ending_json(const Ending& ending) {
           {"good", t.good},
           {"outliers", t.outliers},
           {"worst", t.worst_where.empty() ? Json(nullptr) : rounded(t.worst)},
-          {"worst_where", text_json(t.worst_where)},
+          {"worst_where", cli::or_null(t.worst_where)},
           {"complete", ending.reason.empty()},
-          {"reason", text_json(ending.reason)}};
+          {"reason", cli::or_null(ending.reason)}};
 }
 
 Json head() {

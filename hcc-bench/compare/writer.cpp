@@ -18,10 +18,6 @@ using cli::Json;
 
 constexpr int kSchemaVersion = 1;
 
-Json text_json(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 // Three digits after the comma are a nanosecond.
 Json us(double value) {
   return std::round(value * 1e4) / 1e4;
@@ -45,7 +41,7 @@ Json figure_json(const Cell& cell, const Series& series, State state) {
   }
   return {{"state", name(state)},
           {"subject", series.subject},
-          {"version", text_json(series.version)},
+          {"version", cli::or_null(series.version)},
           {"turns", seen ? seen->turns : 0},
           {"min_us", number(seen.has_value(), seen ? seen->min_us : 0)},
           {"p50_us", number(seen.has_value(), seen ? seen->median_us : 0)},
@@ -55,7 +51,7 @@ Json figure_json(const Cell& cell, const Series& series, State state) {
           {"hcomm_ratio_low", number(sure, sure ? to->sure->low : 0)},
           {"hcomm_ratio_high", number(sure, sure ? to->sure->high : 0)},
           {"wrong_elements", errors},
-          {"error", text_json(series.error)},
+          {"error", cli::or_null(series.error)},
           {"turns_min_us", least},
           {"turns_p50_us", middle}};
 }
@@ -103,8 +99,8 @@ Json cell_json(const Cell& cell) {
   json["subjects"] = Json::array();
   for (const Series& series : cell.series)
     json["subjects"].push_back({{"subject", series.subject},
-                                {"version", text_json(series.version)},
-                                {"error", text_json(series.error)},
+                                {"version", cli::or_null(series.version)},
+                                {"error", cli::or_null(series.error)},
                                 {"turns", turns_json(series)}});
   return json;
 }
@@ -129,8 +125,8 @@ class JsonWriter : public Writer {
                       {"geometric_mean", each.rows > 0 ? us(each.mean) : Json(nullptr)},
                       {"rows", each.rows},
                       {"lost", each.lost},
-                      {"worst", text_json(each.worst)}});
-    const Json end = {{"complete", ending.reason.empty()}, {"reason", text_json(ending.reason)}};
+                      {"worst", cli::or_null(each.worst)}});
+    const Json end = {{"complete", ending.reason.empty()}, {"reason", cli::or_null(ending.reason)}};
     sink_.write(fmt::format("\n],\n\"summaries\":{},\n\"end\":{}}}\n", cli::json_line(list),
                             cli::json_line(end)));
   }

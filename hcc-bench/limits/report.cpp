@@ -19,10 +19,6 @@ using cli::Align;
 using cli::Json;
 using cli::number_text;
 
-Json text_json(std::string_view text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 // Of all pairs that were timed: "moved" where they were not all in one state.
 Json distance_json(const Machine& machine, const std::vector<Limit>& limits) {
   std::optional<double> least, most;
@@ -70,11 +66,6 @@ std::vector<std::string> table_cells(const Limit& limit, bool with_how) {
   if (with_how) cells.push_back(limit.how.empty() ? "-" : limit.how);
   cells.push_back(limit.absent.empty() ? limit.bounds : "absent: " + limit.absent);
   return cells;
-}
-
-std::string csv_cell(const Json& value) {
-  if (value.is_null()) return {};
-  return value.is_string() ? value.get<std::string>() : cli::json_line(value);
 }
 
 }  // namespace
@@ -179,10 +170,10 @@ Json limit_json(const Limit& limit) {
           {"p50_us", timed ? Json(timed->p50_us) : Json(nullptr)},
           {"bytes_per_s", cli::or_null(limit.bytes_per_s())},
           {"distance_ns", cli::or_null(timed ? distance_ns(*timed) : std::nullopt)},
-          {"state", timed ? text_json(state(*timed)) : Json(nullptr)},
-          {"how", text_json(limit.how)},
+          {"state", timed ? cli::or_null(state(*timed)) : Json(nullptr)},
+          {"how", cli::or_null(limit.how)},
           {"bounds", limit.bounds},
-          {"absent", text_json(limit.absent)}};
+          {"absent", cli::or_null(limit.absent)}};
 }
 
 Json document_json(const Machine& machine, const std::vector<Limit>& limits) {
@@ -192,7 +183,7 @@ Json document_json(const Machine& machine, const std::vector<Limit>& limits) {
                     {"time", facts.time},
                     {"kernel", facts.kernel},
                     {"processor", facts.processor},
-                    {"governor", text_json(facts.governor)},
+                    {"governor", cli::or_null(facts.governor)},
                     {"cores", machine.cores},
                     {"last_level_cache_bytes", machine.last_level_cache_bytes},
                     {"kernels", machine.kernels}};

@@ -154,18 +154,8 @@ std::vector<Sweep> sweeps_of(const Options& options) {
   return list;
 }
 
-Capacity largest(const World& world, const std::vector<Sweep>& sweeps) {
-  Capacity most{};
-  for (const Sweep& sweep : sweeps)
-    for (const size_t bytes : sweep.sizes) {
-      const Capacity need = capacity(sweep, bytes, world.rank(), world.ranks());
-      most = {std::max(most.send, need.send), std::max(most.recv, need.recv)};
-    }
-  return most;
-}
-
 Outcome measure(Session& session, const std::vector<Sweep>& sweeps, Report* report) {
-  const Buffers buffers(largest(session.world, sweeps), "plain");
+  const Buffers buffers(capacity(sweeps, session.world.rank(), session.world.ranks()), "plain");
   session.watchdog.at("overlap, the computation alone", 0);
   session.steps_per_s = steps_per_second(session.world, session.work);
   Outcome outcome;

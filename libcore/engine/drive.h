@@ -5,9 +5,9 @@
 //
 // Waiting: with a core a rank it spins; where ranks exceed cores it yields at once; after about a
 // millisecond without progress it sleeps in poll until something that it waits for moves. In the
-// thread of a stream, and for a while after a spin was preempted (other programs need the core, or
-// ranks that are no ranks of ours), it yields, and sleeps after 50 us. Time is read only while
-// nothing moves.
+// thread of a stream it sleeps after 50 us, as it does for a while after a spin was preempted
+// (other programs need the core, or ranks that are no ranks of ours); then it also yields. Time is
+// read only while nothing moves.
 #pragma once
 
 #include <poll.h>
