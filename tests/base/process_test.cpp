@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "support/stop.h"
 
 namespace hcomm {
 namespace {
@@ -27,7 +28,7 @@ TEST(Process, StoppedEndedGone) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    raise(SIGSTOP);
+    test::stop_self();
     _exit(0);
   }
   siginfo_t info{};

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "process/processes.h"
+#include "support/stop.h"
 
 namespace hcomm::test {
 namespace {
@@ -66,7 +67,8 @@ TEST_P(Abort, ABT_01_ReturnsWhateverPeersDo) {
     self.shared().flags[0].fetch_add(1);
     while (self.shared().flags[0].load() < 3) sched_yield();  // all have that sum
     if (self.rank() == each.victim) {
-      raise(each.dies ? SIGKILL : SIGSTOP);
+      if (each.dies) raise(SIGKILL);
+      stop_self();
       _exit(0);  // continued by the test
     }
     const hcommResult_t result = wait_in_a_sum(self, comm, each.way);
