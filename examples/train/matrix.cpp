@@ -17,7 +17,8 @@ constexpr size_t kLanes = sizeof(Lanes) / sizeof(float);
 // kWide columns of b, one row after the other: small enough for the first-level cache.
 void pack(const View& b, size_t column, float* panel) {
   for (size_t k = 0; k < b.rows; k++)
-    std::copy_n(b.data + k * b.row_stride + column, kWide, panel + k * kWide);
+    for (size_t j = 0; j < kWide; j++)
+      panel[k * kWide + j] = b.data[k * b.row_stride + (column + j) * b.column_stride];
 }
 
 void multiply_block(const View& a, const float* panel, size_t row, float* out, size_t out_stride) {
@@ -37,19 +38,21 @@ void multiply_block(const View& a, const float* panel, size_t row, float* out, s
 void multiply_rest(const View& a, const View& b, size_t row, size_t column, float* out) {
   float sum = 0;
   for (size_t k = 0; k < a.columns; k++)
-    sum += a.data[row * a.row_stride + k * a.column_stride] * b.data[k * b.row_stride + column];
+    sum += a.data[row * a.row_stride + k * a.column_stride] *
+           b.data[k * b.row_stride + column * b.column_stride];
   out[row * b.columns + column] = sum;
 }
 
 }  // namespace
 
-void multiply(const View& a, const View& b, float* out) {
+void multiply(const View& a, const View& b, float* out, const std::function<void()>& between) {
   const size_t high = a.rows / kHigh * kHigh, wide = b.columns / kWide * kWide;
   std::vector<float> panel(a.columns * kWide);
   for (size_t column = 0; column < wide; column += kWide) {
     pack(b, column, panel.data());
     for (size_t row = 0; row < high; row += kHigh)
       multiply_block(a, panel.data(), row, out + row * b.columns + column, b.columns);
+    between();
   }
   for (size_t row = 0; row < a.rows; row++)
     for (size_t column = row < high ? wide : 0; column < b.columns; column++)

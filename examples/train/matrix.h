@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct View {
   size_t row_stride = 0, column_stride = 1;
 
   View transposed() const { return {data, columns, rows, column_stride, row_stride}; }
+  View subrows(size_t first, size_t count) const {
+    return {data + first * row_stride, count, columns, row_stride, column_stride};
+  }
 };
 
 struct Matrix {
@@ -36,8 +40,8 @@ struct Matrix {
   std::vector<float> values;
 };
 
-// out = a b. The columns of b must lie side by side. The order of the additions is fixed, so equal
-// inputs give equal bits.
-void multiply(const View& a, const View& b, float* out);
+// out = a b, row after row; calls `between` after each few columns. The order of the additions is
+// fixed, so equal inputs give equal bits.
+void multiply(const View& a, const View& b, float* out, const std::function<void()>& between);
 
 }  // namespace train

@@ -8,10 +8,8 @@ namespace train {
 
 namespace {
 
-// Where the parts lie in the one vector.
-constexpr size_t kW1 = 0, kB1 = kW1 + kInputs * kHidden, kW2 = kB1 + kHidden;
-constexpr size_t kB2 = kW2 + kHidden * kClasses, kWeights = kB2 + kClasses;
 constexpr float kMomentum = 0.9f;
+constexpr size_t kBlock = 64;  // rows of a gradient that are told at once
 
 // splitmix64, for bits that do not depend on the standard library.
 uint64_t next(uint64_t& state) {
@@ -47,27 +45,48 @@ void sum_rows(const Matrix& matrix, float* sums) {
 
 }  // namespace
 
-Network::Network(uint64_t seed) : weights_(kWeights), gradients_(kWeights), velocity_(kWeights) {
-  randomise(std::span(weights_).subspan(kW1, kInputs * kHidden), kInputs, seed);
-  randomise(std::span(weights_).subspan(kW2, kHidden * kClasses), kHidden, seed);
+Network::Network(std::span<const size_t> hidden, uint64_t seed) {
+  size_t inputs = kInputs, first = 0;
+  const auto add = [&](size_t outputs) {
+    const size_t bias = first + inputs * outputs;
+    layers_.push_back({inputs, outputs, first, bias, bias + outputs});
+    inputs = outputs;
+    first = bias + outputs;
+  };
+  for (const size_t outputs : hidden) add(outputs);
+  add(kClasses);
+  state_.weights.resize(first);
+  state_.velocity.resize(first);
+  gradients_.resize(first);
+  outputs_.resize(layers_.size());
+  for (const Layer& layer : layers_)
+    randomise(std::span(state_.weights).subspan(layer.first, layer.bias - layer.first),
+              layer.inputs, seed);
 }
 
-void Network::forward(const Matrix& images) {
-  hidden_.resize(images.rows, kHidden);
-  outputs_.resize(images.rows, kClasses);
-  const View w1{weights_.data() + kW1, kInputs, kHidden, kHidden};
-  const View w2{weights_.data() + kW2, kHidden, kClasses, kClasses};
-  multiply(images.view(), w1, hidden_.values.data());
-  add_to_rows(hidden_, weights_.data() + kB1);
-  for (float& value : hidden_.values) value = std::max(value, 0.0f);
-  multiply(hidden_.view(), w2, outputs_.values.data());
-  add_to_rows(outputs_, weights_.data() + kB2);
+View Network::weights_of(const Layer& layer) const {
+  return {state_.weights.data() + layer.first, layer.inputs, layer.outputs, layer.outputs};
+}
+
+void Network::forward(const Matrix& images, const Listener& listener) {
+  const Matrix* input = &images;
+  for (size_t i = 0; i < layers_.size(); i++) {
+    const Layer& layer = layers_[i];
+    listener.need(layer.last);
+    outputs_[i].resize(images.rows, layer.outputs);
+    multiply(input->view(), weights_of(layer), outputs_[i].values.data(), listener.progress);
+    add_to_rows(outputs_[i], state_.weights.data() + layer.bias);
+    if (i + 1 < layers_.size())
+      for (float& value : outputs_[i].values) value = std::max(value, 0.0f);
+    input = &outputs_[i];
+  }
 }
 
 Score Network::judge(std::span<const uint8_t> labels, float scale) {
   Score score;
-  for (size_t i = 0; i < outputs_.rows; i++) {
-    const std::span<float> row = outputs_.row(i);
+  Matrix& outputs = outputs_.back();
+  for (size_t i = 0; i < outputs.rows; i++) {
+    const std::span<float> row = outputs.row(i);
     const auto most = std::max_element(row.begin(), row.end());
     const float shift = *most;
     score.right += most - row.begin() == labels[i];
@@ -77,43 +96,50 @@ Score Network::judge(std::span<const uint8_t> labels, float scale) {
     for (float& value : row) value *= scale / sum;
     row[labels[i]] -= scale;
   }
-  score.images = static_cast<double>(outputs_.rows);
+  score.images = static_cast<double>(outputs.rows);
   return score;
 }
 
-void Network::backward(const Matrix& images) {
-  hidden_gradient_.resize(images.rows, kHidden);
-  float* const out = gradients_.data();
-  multiply(hidden_.view().transposed(), outputs_.view(), out + kW2);
-  sum_rows(outputs_, out + kB2);
-
-  Matrix w2_transposed(kClasses, kHidden);  // so that its columns lie side by side
-  for (size_t i = 0; i < kHidden; i++)
-    for (size_t j = 0; j < kClasses; j++)
-      w2_transposed.row(j)[i] = weights_[kW2 + i * kClasses + j];
-  multiply(outputs_.view(), w2_transposed.view(), hidden_gradient_.values.data());
-  for (size_t i = 0; i < hidden_.values.size(); i++)
-    if (hidden_.values[i] <= 0) hidden_gradient_.values[i] = 0;
-  multiply(images.view().transposed(), hidden_gradient_.view(), out + kW1);
-  sum_rows(hidden_gradient_, out + kB1);
+// The layers' outputs give way to their gradients, from the last one on.
+void Network::backward(const Matrix& images, const Listener& listener) {
+  for (size_t i = layers_.size(); i-- > 0;) {
+    const Layer& layer = layers_[i];
+    const View input = i == 0 ? images.view() : outputs_[i - 1].view();
+    const View gradient = outputs_[i].view();
+    sum_rows(outputs_[i], gradients_.data() + layer.bias);
+    for (size_t end = layer.inputs; end > 0;) {
+      const size_t row = (end - 1) / kBlock * kBlock, first = layer.first + row * layer.outputs;
+      multiply(input.transposed().subrows(row, end - row), gradient, gradients_.data() + first,
+               listener.progress);
+      listener.ready(first);
+      end = row;
+    }
+    if (i == 0) continue;
+    Matrix before(images.rows, layer.inputs);
+    multiply(gradient, weights_of(layer).transposed(), before.values.data(), listener.progress);
+    for (size_t j = 0; j < before.values.size(); j++)
+      if (outputs_[i - 1].values[j] <= 0) before.values[j] = 0;
+    std::swap(outputs_[i - 1], before);
+  }
 }
 
-Score Network::learn(const Matrix& images, std::span<const uint8_t> labels, float scale) {
-  forward(images);
+Score Network::learn(const Matrix& images, std::span<const uint8_t> labels, float scale,
+                     const Listener& listener) {
+  forward(images, listener);
   const Score score = judge(labels, scale);
-  backward(images);
+  backward(images, listener);
   return score;
 }
 
 Score Network::test(const Matrix& images, std::span<const uint8_t> labels) {
-  forward(images);
+  forward(images, {[](size_t) {}, [](size_t) {}, [] {}});
   return judge(labels, 0);
 }
 
-void Network::step(float rate) {
-  for (size_t i = 0; i < weights_.size(); i++) {
-    velocity_[i] = kMomentum * velocity_[i] + gradients_[i];
-    weights_[i] -= rate * velocity_[i];
+void Network::step(size_t first, size_t last, float rate) {
+  for (size_t i = first; i < last; i++) {
+    state_.velocity[i] = kMomentum * state_.velocity[i] + gradients_[i];
+    state_.weights[i] -= rate * state_.velocity[i];
   }
 }
 

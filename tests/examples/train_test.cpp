@@ -35,6 +35,39 @@ TEST(Train, DeterministicRunsGiveTheSameBits) {
   EXPECT_NE(last_word(train(2, options + " --seed 2").output, "weights "), hash);
 }
 
+// Each sum is of the same gradients in the same order, whatever it travels with.
+TEST(Train, BucketsDoNotChangeTheBits) {
+  const std::string options = "--epochs 1 --limit 300 --batch 60 --hidden 40,24 --deterministic";
+  const Ran whole = train(3, options + " --bucket 0");
+  ASSERT_EQ(whole.code, 0) << whole.output;
+  EXPECT_TRUE(whole.says("784-40-24-10 on 300 images, 3 ranks over HCOMM")) << whole.output;
+  for (const char* bucket : {"1K", "10000", "64K"}) {
+    const Ran ran = train(3, options + " --bucket " + bucket);
+    EXPECT_EQ(ran.code, 0) << ran.output;
+    EXPECT_EQ(last_word(ran.output, "weights "), last_word(whole.output, "weights ")) << bucket;
+  }
+}
+
+TEST(Train, MeasuringAStepLeavesTheWeights) {
+  const std::string options = "--epochs 1 --limit 300 --hidden 32 --bucket 8K --deterministic";
+  const Ran plain = train(2, options), measured = train(2, options + " --exposed 1");
+  ASSERT_EQ(measured.code, 0) << measured.output;
+  EXPECT_NE(last_word(measured.output, "without communication "), "") << measured.output;
+  EXPECT_EQ(last_word(measured.output, "weights "), last_word(plain.output, "weights "));
+}
+
+#ifdef MPIRUN
+TEST(Train, MpiReachesTheSameAccuracy) {
+  const std::string options = "--epochs 1 --limit 600 --batch 64 --hidden 32 --bucket 8K";
+  const Ran by_mpi = shell(
+      fmt::format("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 '{}' -n 2 '{}' {}",
+                  MPIRUN, TRAIN_MPI, options));
+  ASSERT_EQ(by_mpi.code, 0) << by_mpi.output;
+  EXPECT_TRUE(by_mpi.says("2 ranks over MPI")) << by_mpi.output;
+  EXPECT_NEAR(epoch_of(by_mpi, 1).loss, epoch_of(train(2, options), 1).loss, 0.01);
+}
+#endif
+
 TEST(Train, MoreRanksThanImagesOfABatch) {
   const Ran ran = train(3, "--epochs 1 --limit 10 --batch 2");
   EXPECT_EQ(ran.code, 0) << ran.output;
@@ -60,7 +93,9 @@ TEST(Train, DamagedDataIsSaid) {
 
 TEST(Train, RefusesOptionsThatItDoesNotKnow) {
   EXPECT_EQ(train(1, "--bogus").code, 2);
-  EXPECT_EQ(train(1, "--epochs 0").code, 2);
+  EXPECT_EQ(train(1, "--epochs -1").code, 2);
+  EXPECT_EQ(train(1, "--hidden 0").code, 2);
+  EXPECT_EQ(train(1, "--bucket 100").code, 2);
   EXPECT_EQ(train(1, "--help").code, 0);
 }
 
