@@ -4,7 +4,9 @@
 // init, and nothing per call. Called by comm and tools, who keep what was chosen per shape and
 // size. Absent: anything known to one rank only (where a buffer lies, in place, the rank itself).
 //
-// What is said beats what is computed: HCOMM_ALGO, then policy.conf, then the least predicted time.
+// What is said beats what is computed: HCOMM_ALGO, then policy.conf, then the least predicted time;
+// where the links between nodes decide, among tiles of about that time those that keep most bytes on
+// their way, since ranks that compute meanwhile, or share a core, are often late.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +53,7 @@ struct Candidate {
   uint64_t tile_bytes = 0;  // of a block; 0: one tile
   uint32_t window = 1;
   double predicted_us = 0;
+  bool bound_by_links = false;  // it waits for the links between nodes, not for processors
 };
 
 struct Plan {

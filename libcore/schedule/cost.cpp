@@ -112,8 +112,8 @@ bool Simulation::spills() const {
     const uint32_t node = machine_.node[rank];
     if (node >= bytes.size()) bytes.resize(node + 1);
     const Shape& shape = whole_.of(rank).shape;
-    bytes[node] += (blocks_of(shape, kInput) + blocks_of(shape, kOutput)) * whole_.parts() *
-                   chunk_bytes_;
+    bytes[node] +=
+        (blocks_of(shape, kInput) + blocks_of(shape, kOutput)) * whole_.parts() * chunk_bytes_;
   }
   return *std::max_element(bytes.begin(), bytes.end()) > machine_.cache_bytes / 2;
 }
@@ -321,8 +321,10 @@ TileCost Simulation::sum() const {
   for (const Rank& rank : ranks_) {
     cost.latency_us = std::max(cost.latency_us, rank.end_us);
     cost.stay_us = std::max(cost.stay_us, rank.end_us - std::max(rank.first_us, 0.0));
-    cost.busy_us = std::max({cost.busy_us, rank.core_us, rank.out_us, rank.in_us});
+    cost.port_us = std::max({cost.port_us, rank.out_us, rank.in_us});
+    cost.busy_us = std::max(cost.busy_us, rank.core_us);
   }
+  cost.busy_us = std::max(cost.busy_us, cost.port_us);
   for (const Node& node : nodes_)
     if (!node.last_rank.empty())
       cost.busy_us =

@@ -45,6 +45,7 @@ struct TileCost {
   double latency_us = 0;  // until the last rank is done
   double busy_us = 0;     // of the busiest port or processor
   double stay_us = 0;     // of the rank that holds its window slot longest
+  double port_us = 0;     // of the busiest port: what the links between nodes take at least
 };
 
 class Whole;
@@ -59,6 +60,8 @@ class Pricer {
   // latency; each further one follows at the pace of the busiest resource, or of the longest stay
   // shared by the tiles of the window.
   double predict_us(const Load& load);
+  // Whether the links between nodes are what the load of the last prediction waits for.
+  bool bound_by_links() const { return last_.port_us > 0 && last_.port_us >= last_.busy_us; }
   TileCost tile(double block_bytes) const;
 
  private:
