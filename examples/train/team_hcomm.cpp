@@ -10,7 +10,7 @@ namespace train {
 
 namespace {
 
-constexpr size_t kPriorities = 4;
+constexpr size_t kPriorities = 3;
 
 hcomm::Communicator join_world(const Options& options) {
   hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
@@ -32,7 +32,7 @@ class HcommTeam : public Team {
     const size_t priorities = std::min(parts.size(), kPriorities);
     for (size_t priority = 0; priority < priorities; priority++) {
       hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
-      config.priority = static_cast<int>(priority);
+      config.priority = static_cast<int>(priority + 1);
       by_priority_.push_back(world_.make_virtual("gradients", &config));
     }
     for (size_t part = 0; part < parts.size(); part++) {
