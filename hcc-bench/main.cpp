@@ -14,6 +14,7 @@
 #include "hcc-bench/compare/run.h"
 #include "hcc-bench/compare/serve.h"
 #include "hcc-bench/explain.h"
+#include "hcc-bench/interference/run.h"
 #include "hcc-bench/limits/run.h"
 #include "hcc-bench/options.h"
 #include "hcc-bench/overlap/run.h"
@@ -100,10 +101,17 @@ int measure(const Options& options, World& world) {
   return outcome_code(options, outcome, output ? output->settle_base() : Gate::holds);
 }
 
-int measure_overlap(const Options& options, World& world) {
-  const Outcome outcome = overlap::run(world, options.overlap, g_stop);
+int plain_code(const Outcome& outcome) {
   if (outcome.interrupted) return signal_exit();
   return outcome.wrong > 0 ? cli::kProblem : cli::kDone;
+}
+
+int measure_interference(const Options& options, World& world) {
+  return plain_code(interference::run(world, options.interference, g_stop));
+}
+
+int measure_overlap(const Options& options, World& world) {
+  return plain_code(overlap::run(world, options.overlap, g_stop));
 }
 
 // Joins the job and measures; of a failure all ranks tell, or rank 0 where it is one of all.
@@ -147,6 +155,8 @@ constexpr struct {
   int (*run)(Options&);
 } kCommands[] = {
     {"compare", By::one, run_compare},
+    {"interference", By::all_ranks,
+     [](Options& options) { return run_all(options, measure_interference); }},
     {"limits", By::one, [](Options& options) { return limits::run(options.limits); }},
     {"overlap", By::all_ranks, [](Options& options) { return run_all(options, measure_overlap); }},
 };

@@ -208,6 +208,9 @@ void describe(CLI::App& app, Options& options) {
   compare::describe(
       *app.add_subcommand("compare", "HCOMM against other libraries, on this machine"),
       options.contest);
+  interference::describe(
+      *app.add_subcommand("interference", "how much an operation is held up by a large one"),
+      options.interference);
   limits::describe(*app.add_subcommand("limits", "what this machine itself can do, at most"),
                    options.limits);
   overlap::describe(

@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "datatype/types.h"
 #include "hcc-bench/compare/options.h"
+#include "hcc-bench/interference/options.h"
 #include "hcc-bench/limits/options.h"
 #include "hcc-bench/measure/sampler.h"
 #include "hcc-bench/operation.h"
@@ -56,6 +57,7 @@ struct Options {
   // of the commands that stand in an operation's place
   compare::Options contest;
   limits::Options limits;
+  interference::Options interference;
   overlap::Options overlap;
 };
 

@@ -48,7 +48,8 @@ int number(std::string_view text) {
 
 void require(hcommResult_t result, hcommComm_t comm, std::string_view what) {
   if (result == hcommSuccess) return;
-  const std::string_view text = hcommGetLastError(comm);
+  std::string_view text = hcommGetLastError(comm);
+  if (text.empty()) text = hcommGetLastError(nullptr);  // of what is no communicator's
   fail(code_of(result), "{}: {}", what, text.empty() ? hcommGetErrorString(result) : text);
 }
 

@@ -37,12 +37,16 @@ Json distance_json(const Machine& machine, const std::vector<Limit>& limits) {
           {"state", all}};
 }
 
-std::vector<cli::Column> table_columns(bool with_how) {
+bool with_how(const Options& options) {
+  return options.common.verbosity > 0;
+}
+
+std::vector<cli::Column> table_columns(const Options& options) {
   std::vector<cli::Column> columns = {{"# limit", Align::left, 28}, {"size", Align::right, 7},
                                       {"procs", Align::right, 5},   {"best us", Align::right, 9},
                                       {"p50 us", Align::right, 9},  {"GB/s", Align::right, 6},
                                       {"apart ns", Align::right, 9}};
-  if (with_how) columns.push_back({"how", Align::left, 34});
+  if (with_how(options)) columns.push_back({"how", Align::left, 34});
   columns.push_back({"bounds"});
   return columns;
 }
@@ -52,7 +56,7 @@ std::string apart_text(const Limit& limit) {
   return fmt::format("{:.0f} {}", *distance_ns(*limit.timed), state(*limit.timed));
 }
 
-std::vector<std::string> table_cells(const Limit& limit, bool with_how) {
+std::vector<std::string> table_cells(const Limit& limit, const Options& options) {
   std::optional<double> best_us, p50_us, rate = limit.bytes_per_s();
   if (limit.timed) best_us = limit.timed->best_us, p50_us = limit.timed->p50_us;
   if (rate) *rate /= 1e9;
@@ -63,101 +67,9 @@ std::vector<std::string> table_cells(const Limit& limit, bool with_how) {
                                     number_text(p50_us),
                                     limit.bytes < kKiB ? "-" : number_text(rate),
                                     apart_text(limit)};
-  if (with_how) cells.push_back(limit.how.empty() ? "-" : limit.how);
+  if (with_how(options)) cells.push_back(limit.how.empty() ? "-" : limit.how);
   cells.push_back(limit.absent.empty() ? limit.bounds : "absent: " + limit.absent);
   return cells;
-}
-
-}  // namespace
-
-// One place to write to, in one format.
-struct Report::Paper {
-  Paper(const std::string& path, std::string_view as, const Options& options)
-      : sink(path),
-        format(as),
-        quiet(options.common.quiet),
-        columns(table_columns(options.common.verbosity > 0)) {}
-
-  bool lines() const { return format != "json"; }
-  bool with_how() const { return columns.size() > 8; }
-
-  void begin(const Machine& machine) {
-    if (format == "csv") {
-      std::vector<std::string> titles;
-      const Json empty = limit_json(Limit{});
-      for (const auto& [key, value] : empty.items()) titles.push_back(key);
-      sink.write(cli::csv_line(titles));
-      return;
-    }
-    if (!quiet) sink.write(head(machine));
-    if (format == "md") {
-      std::vector<std::string> titles, rules;
-      for (const cli::Column& column : columns) {
-        titles.push_back(column.title.substr(column.title.starts_with("# ") ? 2 : 0));
-        rules.emplace_back(column.align == Align::right ? "---:" : "---");
-      }
-      sink.write("\n" + cli::markdown_line(titles) + cli::markdown_line(rules));
-    } else {
-      sink.write(cli::title_line(columns));
-    }
-  }
-
-  void add(const Limit& limit) {
-    if (format == "csv") {
-      std::vector<std::string> cells;
-      const Json json = limit_json(limit);
-      for (const auto& [key, value] : json.items()) cells.push_back(csv_cell(value));
-      sink.write(cli::csv_line(cells));
-      return;
-    }
-    std::vector<std::string> cells = table_cells(limit, with_how());
-    if (format == "md") {
-      sink.write(cli::markdown_line(cells));
-      return;
-    }
-    if (limit.section != section) sink.write(fmt::format("# {}\n", limit.section));
-    section = limit.section;
-    cells.front() = "  " + cells.front();
-    sink.write(cli::table_line(columns, cells));
-  }
-
-  std::string head(const Machine& machine) const {
-    const std::string_view mark = format == "md" ? "" : "# ";
-    return fmt::format(
-        "{0}{1}; {2}, cores {3}, last-level cache {4}, {5} kernels\n"
-        "{0}sizes: KiB, MiB (1024); GB/s: 1e9 bytes of one buffer a second, from the least time\n",
-        mark, machine.facts.tool, cli::printable(machine.facts.processor),
-        fmt::join(machine.cores, " "), size_text(machine.last_level_cache_bytes), machine.kernels);
-  }
-
-  Sink sink;
-  std::string format, section;
-  bool quiet;
-  std::vector<cli::Column> columns;
-};
-
-Report::Report(const Options& options, Machine machine) : machine_(std::move(machine)) {
-  const std::string format = options.format.empty() ? "table" : options.format;
-  if (!options.output.empty())
-    papers_.push_back(std::make_unique<Paper>(options.output, format, options));
-  if (options.output.empty() || !options.common.quiet)
-    papers_.push_back(
-        std::make_unique<Paper>("", options.output.empty() ? format : "table", options));
-  for (const auto& paper : papers_)
-    if (paper->lines()) paper->begin(machine_);
-}
-
-Report::~Report() = default;
-
-void Report::add(const Limit& limit) {
-  limits_.push_back(limit);
-  for (const auto& paper : papers_)
-    if (paper->lines()) paper->add(limit);
-}
-
-void Report::end() {
-  for (const auto& paper : papers_)
-    if (!paper->lines()) paper->sink.write(cli::json_pretty(document_json(machine_, limits_)));
 }
 
 Json limit_json(const Limit& limit) {
@@ -174,6 +86,31 @@ Json limit_json(const Limit& limit) {
           {"how", cli::or_null(limit.how)},
           {"bounds", limit.bounds},
           {"absent", cli::or_null(limit.absent)}};
+}
+
+std::vector<std::string> head_of(const Machine& machine) {
+  return {fmt::format("{}; {}, cores {}, last-level cache {}, {} kernels", machine.facts.tool,
+                      cli::printable(machine.facts.processor), fmt::join(machine.cores, " "),
+                      size_text(machine.last_level_cache_bytes), machine.kernels),
+          "sizes: KiB, MiB (1024); GB/s: 1e9 bytes of one buffer a second, from the least time"};
+}
+
+}  // namespace
+
+SheetPlan sheet_plan(const Options& options, const Machine& machine,
+                     const std::vector<Limit>& measured) {
+  return {
+      .format = options.format,
+      .output = options.output,
+      .quiet = options.common.quiet,
+      .head = head_of(machine),
+      .columns = table_columns(options),
+      .titles = limit_json(Limit{}),
+      .document = [machine, &measured](const Json&) { return document_json(machine, measured); }};
+}
+
+Sheet::Entry entry_of(const Limit& limit, const Options& options) {
+  return {table_cells(limit, options), limit_json(limit), limit.section};
 }
 
 Json document_json(const Machine& machine, const std::vector<Limit>& limits) {

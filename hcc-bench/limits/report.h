@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits as a table, CSV, Markdown or JSON. Lines are written as they come; JSON at the end, in
-// one piece.
+// The limits as a sheet; in JSON the schema hcc-bench-limits.
 #pragma once
 
-#include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "cli/json.h"
 #include "hcc-bench/limits/limit.h"
 #include "hcc-bench/limits/options.h"
 #include "hcc-bench/report/row.h"
-#include "hcc-bench/report/writer.h"
+#include "hcc-bench/report/sheet.h"
 
 namespace hcomm::bench::limits {
 
@@ -24,22 +23,11 @@ struct Machine {
   std::string kernels;
 };
 
-// What a command line asks for: to a file or standard output, or both.
-class Report {
- public:
-  Report(const Options& options, Machine machine);
-  ~Report();
-  void add(const Limit& limit);
-  void end();
+// `measured`: those of the sheet so far, kept by reference.
+SheetPlan sheet_plan(const Options& options, const Machine& machine,
+                     const std::vector<Limit>& measured);
+Sheet::Entry entry_of(const Limit& limit, const Options& options);
 
- private:
-  struct Paper;
-  Machine machine_;
-  std::vector<Limit> limits_;
-  std::vector<std::unique_ptr<Paper>> papers_;
-};
-
-cli::Json limit_json(const Limit& limit);
 cli::Json document_json(const Machine& machine, const std::vector<Limit>& limits);
 
 }  // namespace hcomm::bench::limits

@@ -38,13 +38,6 @@ std::vector<int> usable() {
   return cores;
 }
 
-std::string format_of(const Options& options) {
-  if (!options.format.empty()) return options.format;
-  for (const std::string suffix : {"json", "csv", "md"})
-    if (options.output.ends_with("." + suffix)) return suffix;
-  return "table";
-}
-
 }  // namespace
 
 int run(const Options& options) {
@@ -53,19 +46,22 @@ int run(const Options& options) {
     fail(Code::invalid_argument,
          "limits makes its own processes; {} were started ({}): run it without a launcher",
          processes, from);
-  Options settled = options;
-  settled.format = format_of(options);
-  Report report(settled, {.facts = machine_facts(),
+  std::vector<Limit> measured;
+  Sheet sheet(sheet_plan(options,
+                         {.facts = machine_facts(),
                           .cores = usable(),
                           .last_level_cache_bytes = last_level_cache_bytes(),
-                          .kernels = std::string(kernels_in_force())});
-  const Request request{.min_time_s = options.min_time_s,
-                        .cores = usable(),
-                        .add = [&](const Limit& limit) { report.add(limit); }};
+                          .kernels = std::string(kernels_in_force())},
+                         measured));
+  const Request request{
+      .min_time_s = options.min_time_s, .cores = usable(), .add = [&](const Limit& limit) {
+        measured.push_back(limit);
+        sheet.add(entry_of(limit, options));
+      }};
   for (const auto& section : kMeasures)
     if (std::count(options.sections.begin(), options.sections.end(), section.name) > 0)
       section.measure(request);
-  report.end();
+  sheet.end("");
   return cli::kDone;
 }
 

@@ -7,6 +7,12 @@ namespace hcomm::bench::overlap {
 
 namespace {
 
+bool ended(hcommResult_t state, hcommComm_t comm, std::string_view what) {
+  if (state == hcommInProgress) return false;
+  require(state, comm, what);
+  return true;
+}
+
 // The worker of a stream moves it.
 class OnStream : public Motion {
  public:
@@ -20,6 +26,7 @@ class OnStream : public Motion {
 
   void start() override { require(run(call_, layout_, place_), call_.comm, "start"); }
   void progress() override {}
+  bool done() override { return ended(hcommStreamQuery(call_.stream), call_.comm, "ask a stream"); }
   void wait() override {
     require(hcommStreamSynchronize(call_.stream), call_.comm, "wait for a stream");
   }
@@ -46,6 +53,7 @@ class OfPlan : public Motion {
 
   void start() override { require(hcommPlanStart(plan_), comm_, "start"); }
   void progress() override { require(hcommProgress(nullptr), comm_, "progress"); }
+  bool done() override { return ended(hcommPlanQuery(plan_), comm_, "ask a plan"); }
   void wait() override { require(hcommPlanWait(plan_), comm_, "wait for a plan"); }
 
  private:

@@ -16,6 +16,7 @@ class Motion {
   virtual void start() = 0;
   // What the caller must do now and then for the operation to move.
   virtual void progress() = 0;
+  virtual bool done() = 0;
   virtual void wait() = 0;
 };
 

@@ -154,7 +154,7 @@ std::vector<Sweep> sweeps_of(const Options& options) {
   return list;
 }
 
-Outcome measure(Session& session, const std::vector<Sweep>& sweeps, Report* report) {
+Outcome measure(Session& session, const std::vector<Sweep>& sweeps, Sheet* sheet) {
   const Buffers buffers(capacity(sweeps, session.world.rank(), session.world.ranks()), "plain");
   session.watchdog.at("overlap, the computation alone", 0);
   session.steps_per_s = steps_per_second(session.world, session.work);
@@ -164,7 +164,7 @@ Outcome measure(Session& session, const std::vector<Sweep>& sweeps, Report* repo
     for (const size_t bytes : sweep.sizes) {
       const Row row = Point(session, sweep, buffers, bytes).run(epoch);
       outcome.wrong += row.wrong;
-      if (report) report->add(row);
+      if (sheet) sheet->add(entry_of(row));
       outcome.interrupted = session.interrupted;
       if (outcome.interrupted) return outcome;
     }
@@ -176,22 +176,23 @@ Outcome measure(Session& session, const std::vector<Sweep>& sweeps, Report* repo
 Outcome run(World& world, const Options& options, const std::atomic<int>& stop_signal) {
   std::vector<Sweep> sweeps = sweeps_of(options);
   fit_to_memory(world, sweeps, TooLarge::refuse);
-  std::unique_ptr<Report> report;
-  world.on_rank_0(
-      [&] { report = std::make_unique<Report>(options, collect_facts(world, {.check = "all"})); });
+  std::unique_ptr<Sheet> sheet;
+  world.on_rank_0([&] {
+    sheet = std::make_unique<Sheet>(sheet_plan(options, collect_facts(world, {.check = "all"})));
+  });
   const auto give_up = [&](const std::string& reason) {
-    if (report) report->give_up(reason);
+    if (sheet) sheet->give_up(reason);
   };
   Watchdog watchdog(options.hang_ns, world.rank(), world.ranks(), [&] { give_up("hang"); });
   Session session{world, options, watchdog, stop_signal, {}};
   Outcome outcome;
   try {
-    outcome = measure(session, sweeps, report.get());
+    outcome = measure(session, sweeps, sheet.get());
   } catch (const std::exception& error) {
     give_up(error.what());
     throw;
   }
-  if (report) report->end(outcome.interrupted ? "interrupted" : "");
+  if (sheet) sheet->end(outcome.interrupted ? "interrupted" : "");
   watchdog.at("the end", 0);
   return outcome;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "cli/terminal.h"
 
 namespace hcomm::bench {
 
@@ -39,6 +40,12 @@ Regimes regimes(const std::vector<Row>& rows) {
     if (best > 0 && row.busbw.value_or(0) >= best / 2)
       result.crossover = std::min(result.crossover.value_or(row.bytes), row.bytes);
   return result;
+}
+
+std::string facts_line(const Facts& facts) {
+  return fmt::format("{}, {}; {} rank{} on {} host{} ({}), {} cores here", facts.tool,
+                     facts.library, facts.ranks, facts.ranks == 1 ? "" : "s", facts.hosts,
+                     facts.hosts == 1 ? "" : "s", cli::printable(facts.hosts_text), facts.cores);
 }
 
 }  // namespace hcomm::bench

@@ -50,6 +50,9 @@ struct Facts {
   std::optional<double> busy;            // share of the cores before the run, by other programs
 };
 
+// "hcc-bench 0.1.0, libhcomm-core 0.1.0; 8 ranks on 2 hosts (n01:4 n02:4), 2 cores here"
+std::string facts_line(const Facts& facts);
+
 // A sweep in three numbers, never one average over all sizes.
 struct Regimes {
   std::optional<double> latency_us;  // the least p50 of 1 B to 4 KiB

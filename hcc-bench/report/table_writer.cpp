@@ -38,9 +38,7 @@ class TableWriter : public Writer {
 
   void begin(const Facts& facts) override {
     if (style_.quiet) return;
-    note(fmt::format("{}, {}; {} rank{} on {} host{} ({}), {} cores here", facts.tool,
-                     facts.library, facts.ranks, facts.ranks == 1 ? "" : "s", facts.hosts,
-                     facts.hosts == 1 ? "" : "s", cli::printable(facts.hosts_text), facts.cores));
+    note(facts_line(facts));
     note(
         fmt::format("joined in {} ms; the communicator takes {:.1f} MiB a rank; check={}, "
                     "buffers={}",

@@ -143,9 +143,10 @@ std::string written(const std::string& format) {
   options.format = format;
   options.output = (folder.path() / "out").string();
   options.common.quiet = true;
-  Report report(options, {.cores = {0, 1}});
-  for (const Limit& limit : some_limits()) report.add(limit);
-  report.end();
+  const std::vector<Limit> limits = some_limits();
+  Sheet sheet(sheet_plan(options, {.cores = {0, 1}}, limits));
+  for (const Limit& limit : limits) sheet.add(entry_of(limit, options));
+  sheet.end("");
   return test::file_text(folder.path() / "out");
 }
 

@@ -29,7 +29,7 @@ TEST(Overlap, ARowIsOfTheMediansAndSaysWhatTheRoundsGave) {
   EXPECT_DOUBLE_EQ(row.least, 0);
   EXPECT_DOUBLE_EQ(row.interval.low, 0);
   EXPECT_DOUBLE_EQ(row.interval.high, 1);
-  EXPECT_DOUBLE_EQ(row_json(row)["both_us"].get<double>(), 5e6);
+  EXPECT_DOUBLE_EQ(entry_of(row).json["both_us"].get<double>(), 5e6);
 }
 
 TEST(Overlap, PiecesAreAllOfTheWork) {

@@ -49,7 +49,7 @@ std::set<std::string> page_options(const std::string& text) {
 
 TEST(Man, HccBenchHasEveryOptionOfEveryCommand) {
   std::set<std::string> all = help_options({HCC_BENCH, "--help"});
-  for (const char* command : {"compare", "limits", "overlap"}) {
+  for (const char* command : {"compare", "interference", "limits", "overlap"}) {
     const std::set<std::string> more = help_options({HCC_BENCH, command, "--help"});
     all.insert(more.begin(), more.end());
   }

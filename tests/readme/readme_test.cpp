@@ -54,6 +54,7 @@ std::string as_test(std::string command, const std::string& prefix) {
       {"build/release", kBuild.string()},
       {"$HOME/hcomm", prefix},
       {"bench limits", "bench limits --min-time 1ms"},
+      {"interference --load 16M", "interference --load 64K --every 0 --samples 100"},
       {"overlap --sizes 16M", "overlap --sizes 64K --rounds 2"},
       {"1K:1G", "1K:1M:x32"},
       {"8:1M", "1K"},
