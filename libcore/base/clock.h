@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time. Everything that waits uses the monotonic clock; the wall clock is only ever printed.
+// Time. Everything that waits uses the monotonic clock; the wall clock is for people and for files.
 // ticks() is the cheap counter of the data path (rdtsc), turned into time by
 // ticks_per_ns().
 #pragma once
@@ -14,7 +14,7 @@
 namespace hcomm {
 
 int64_t now_ns();       // CLOCK_MONOTONIC
-int64_t wall_ns();      // CLOCK_REALTIME, for people only
+int64_t wall_ns();      // CLOCK_REALTIME
 std::string utc_text(int64_t wall_ns);  // 2026-01-31T12:00:00.000000Z
 
 inline uint64_t ticks() {

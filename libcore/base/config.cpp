@@ -58,6 +58,9 @@ constexpr Setting kSettings[] = {
     {"HCOMM_ALGO", "NAME | COLLECTIVE=NAME,...", "",
      "algorithm to use instead of the one that the cost model chooses",
      [](Config& c, View v) { c.algorithm = v; }},
+    {"HCOMM_CALIBRATION", "cache|measure", "cache",
+     "what is known of the links: measured once a week and kept for the user, or at every init",
+     [](Config& c, View v) { c.calibration_cached = one_of(v, {"cache", "measure"}) == "cache"; }},
     {"HCOMM_DETERMINISTIC", "on|off", "off",
      "results depend on inputs and rank order alone: a left fold in rank order",
      [](Config& c, View v) { c.deterministic = parse_bool(v); }},
@@ -127,6 +130,14 @@ constexpr Setting kSettings[] = {
 constexpr View kPlanned[] = {"HCOMM_COMPRESS", "HCOMM_DEBUG", "HCOMM_ECC", "HCOMM_MEMLOG",
                              "HCOMM_TOPOLOGY"};
 
+// As the XDG base directory specification has it: a path that is not absolute counts as unset.
+std::string cache_folder_of(std::span<const char* const> environment) {
+  if (const View cache = value_of(environment, "XDG_CACHE_HOME"); cache.starts_with('/'))
+    return std::string(cache);
+  const View home = value_of(environment, "HOME");
+  return home.starts_with('/') ? fmt::format("{}/.cache", home) : "";
+}
+
 bool contains(std::span<const View> names, View name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -145,6 +156,7 @@ Config Config::from_env() { return from_env(process_environment()); }
 
 Config Config::from_env(std::span<const char* const> environment) {
   Config config;
+  config.cache_folder = cache_folder_of(environment);
   for (const char* entry : environment) {
     const View text = entry;
     const size_t equals = text.find('=');

@@ -28,6 +28,8 @@ struct Config {
   uint64_t tile_bytes = 0;  // 0: chosen
   uint32_t window = 0;      // 0: chosen
   std::string policy_file;
+  bool calibration_cached = true;  // numbers of earlier jobs serve; else every init measures
+  std::string cache_folder;  // of the user, XDG_CACHE_HOME or HOME/.cache; empty: there is none
   // job
   std::string root;  // address:port of rank 0
   int root_fd = -1;  // a listening socket that the launcher made for rank 0

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "comm/calibrate.h"
+#include "comm/calibration/calibrate.h"
 #include "comm/communicator.h"
 #include "comm/control/host.h"
 #include "comm/text.h"
@@ -37,22 +37,23 @@ std::string core_mask() {
 // Where each rank lives and how many cores its node gives to all of them.
 struct Places {
   std::vector<uint32_t> node;  // of each rank, numbered by first appearance
+  std::vector<std::string> keys;             // of each node
   std::vector<uint32_t> ranks_of, cores_of;  // of each node
   uint64_t cache_bytes = UINT64_MAX;         // the least
 };
 
 Places places_of(const std::vector<std::string>& told) {
   Places places;
-  std::vector<std::string> keys, masks;
+  std::vector<std::string> masks;
   for (const std::string& each : told) {
     std::vector<std::string> fields = Fields::split(each);
     fields.resize(3);
     fields[1].resize(kMaxCores / 8);
     places.cache_bytes = std::min(places.cache_bytes, Fields::number(fields[2]));
-    const size_t at = static_cast<size_t>(std::find(keys.begin(), keys.end(), fields[0]) -
-                                          keys.begin());
-    if (at == keys.size()) {
-      keys.push_back(fields[0]);
+    const size_t at = static_cast<size_t>(
+        std::find(places.keys.begin(), places.keys.end(), fields[0]) - places.keys.begin());
+    if (at == places.keys.size()) {
+      places.keys.push_back(fields[0]);
       masks.emplace_back(kMaxCores / 8, '\0');
       places.ranks_of.push_back(0);
     }
@@ -120,7 +121,8 @@ void Communicator::connect() {
   machine.node = places.node;
   machine.cache_bytes = static_cast<double>(places.cache_bytes);
   machine.cores_of_node = *std::min_element(places.cores_of.begin(), places.cores_of.end());
-  calibrate(machine, *links_, {circle, &control(), deadline, patience_.crowded});
+  calibrate(machine, *links_,
+            {circle, &control(), deadline, &config_, places.keys, patience_.crowded});
   policy::Inputs inputs = policy::inputs_from(config_, std::move(machine));
   plans_ = std::make_unique<Plans>(std::move(inputs), rank(), ranks());
   around_ = {.plans = plans_.get(),

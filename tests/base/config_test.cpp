@@ -32,6 +32,24 @@ TEST(Config, WhatCannotBeReadNamesItsVariable) {
     }
 }
 
+TEST(Config, TheUsersCacheFolder) {
+  const auto folder = [](const Entries& entries) {
+    return Config::from_env(entries).cache_folder;
+  };
+  EXPECT_EQ(folder({"HOME=/home/ann", "XDG_CACHE_HOME=/var/cache/ann"}), "/var/cache/ann");
+  EXPECT_EQ(folder({"HOME=/home/ann", "XDG_CACHE_HOME="}), "/home/ann/.cache");
+  EXPECT_EQ(folder({"HOME=/home/ann", "XDG_CACHE_HOME=cache"}), "/home/ann/.cache");
+  EXPECT_EQ(folder({"HOME=ann"}), "");
+  EXPECT_EQ(folder({}), "");
+}
+
+TEST(Config, CalibrationIsKeptOrNot) {
+  EXPECT_TRUE(Config::from_env(Entries{}).calibration_cached);
+  EXPECT_TRUE(Config::from_env(Entries{"HCOMM_CALIBRATION=cache"}).calibration_cached);
+  EXPECT_FALSE(Config::from_env(Entries{"HCOMM_CALIBRATION=measure"}).calibration_cached);
+  EXPECT_THROW(Config::from_env(Entries{"HCOMM_CALIBRATION=no"}), Error);
+}
+
 // What hcc-launch sets for each rank: a person's is taken away, and none is shown in reports.
 TEST(Config, TheLaunchersOwnVariables) {
   std::set<std::string_view> own, secret;

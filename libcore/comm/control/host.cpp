@@ -12,7 +12,13 @@ namespace hcomm::comm {
 
 namespace {
 
-// The boot's random id; where /proc is hidden, the time of the boot does nearly as well.
+uint64_t network_namespace() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/net", &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
 std::string boot_id() {
   const UniqueFd file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   char text[64];
@@ -22,13 +28,6 @@ std::string boot_id() {
   if (::stat("/proc/1", &status) == 0) return fmt::format("start-{}", status.st_ctim.tv_sec);
   return "unknown";
 }
-
-uint64_t network_namespace() {
-  struct stat status {};
-  return ::stat("/proc/self/ns/net", &status) == 0 ? status.st_ino : 0;
-}
-
-}  // namespace
 
 std::string host_key(const Config& config) {
   if (!config.host_id.empty()) return "id:" + config.host_id;

@@ -13,5 +13,7 @@ namespace hcomm::comm {
 // user, so that they may share memory; whether they can is proved by doing it. HCOMM_HOST_ID says
 // otherwise. The name of the host is no part of it.
 std::string host_key(const Config& config);
+// One kernel since one boot; where /proc is hidden, the time of the boot does nearly as well.
+std::string boot_id();
 
 }  // namespace hcomm::comm
