@@ -155,7 +155,10 @@ class Plan : public Command {
     config.deterministic = config.deterministic || deterministic_;
     const uint32_t ppn = ppn_ == 0 ? ranks_ : ppn_;
     const uint32_t cores = cores_ == 0 ? usable_cores() : cores_;
-    return policy::inputs_from(config, policy::default_machine(ranks_, ppn, cores));
+    policy::Inputs inputs =
+        policy::inputs_from(config, policy::default_machine(ranks_, ppn, cores));
+    if (ppn >= ranks_) inputs.link = "shm";
+    return inputs;
   }
 
   static std::vector<Schedule> build(const policy::Plan& plan, schedule::Shape shape) {

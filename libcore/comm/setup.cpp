@@ -121,9 +121,10 @@ void Communicator::connect() {
   machine.node = places.node;
   machine.cache_bytes = static_cast<double>(places.cache_bytes);
   machine.cores_of_node = *std::min_element(places.cores_of.begin(), places.cores_of.end());
-  calibrate(machine, *links_,
-            {circle, &control(), deadline, &config_, places.keys, patience_.crowded});
+  std::string link = calibrate(
+      machine, *links_, {circle, &control(), deadline, &config_, places.keys, patience_.crowded});
   policy::Inputs inputs = policy::inputs_from(config_, std::move(machine));
+  inputs.link = std::move(link);
   plans_ = std::make_unique<Plans>(std::move(inputs), rank(), ranks());
   around_ = {.plans = plans_.get(),
              .memory = &runtime_.memory(),

@@ -72,6 +72,7 @@ class Choice {
   Shape shape_;
   uint64_t block_bytes_;
   uint64_t tile_bytes_;  // said, 0: not
+  uint32_t window_;      // said, 0: not
 };
 
 Choice::Choice(const Inputs& inputs, const Request& request)
@@ -79,7 +80,8 @@ Choice::Choice(const Inputs& inputs, const Request& request)
       request_(request),
       shape_(request.shape),
       block_bytes_(block_bytes_of(request)),
-      tile_bytes_(inputs.tile_bytes) {
+      tile_bytes_(inputs.tile_bytes),
+      window_(inputs.window) {
   shape_.rank = 0;
   shape_.in_place = false;
 }
@@ -101,7 +103,11 @@ bool Choice::holds(const Condition& condition) const {
       const std::optional<Type> type = type_named(request_.dtype);
       if (!type) return false;
       value = static_cast<uint64_t>(*type);
+      break;
     }
+    case Subject::link:  // where several join the ranks it is none of those that rules name
+      value = static_cast<uint64_t>(
+          std::find(std::begin(kLinks), std::end(kLinks), inputs_.link) - std::begin(kLinks));
   }
   switch (condition.comparison) {
     case Comparison::equal:
@@ -216,7 +222,7 @@ void Choice::offer_all(Plan& plan) {
 // Every tile and window to price, the scratch of all tiles in flight within bounds.
 std::vector<Candidate> Choice::shapes_of(const Algorithm& algorithm,
                                          const std::vector<Schedule>& all) const {
-  const uint32_t forced = inputs_.window;
+  const uint32_t forced = window_;
   if (tile_bytes_ > 0 && tile_bytes_ >= block_bytes_)
     return {{&algorithm, 0, std::max(forced, 1u)}};
   if (tile_bytes_ > 0 && forced > 0) return {{&algorithm, tile_bytes_, forced}};
@@ -274,13 +280,19 @@ void Choice::deepen(Plan& plan) const {
 
 Plan Choice::make() {
   Plan plan;
-  if (tile_bytes_ == 0) {
-    const Rule* rule = best_rule([](const Rule& each) { return each.tile_bytes > 0; });
-    if (rule != nullptr) {
+  const auto sets = [&](const Rule& rule, std::string_view what) {
+    plan.notes.push_back(fmt::format("{}:{} sets the {}", inputs_.rules.file, rule.line, what));
+  };
+  if (tile_bytes_ == 0)
+    if (const Rule* rule = best_rule([](const Rule& each) { return each.tile_bytes > 0; })) {
       tile_bytes_ = rule->tile_bytes;
-      plan.notes.push_back(fmt::format("{}:{} sets the tile", inputs_.rules.file, rule->line));
+      sets(*rule, "tile");
     }
-  }
+  if (window_ == 0)
+    if (const Rule* rule = best_rule([](const Rule& each) { return each.window > 0; })) {
+      window_ = rule->window;
+      sets(*rule, "window");
+    }
   if (!wished(plan) && !ruled(plan)) offer_all(plan);
   deepen(plan);
   return plan;

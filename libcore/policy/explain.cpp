@@ -129,7 +129,7 @@ Inputs inputs_from(const Config& config, Machine machine) {
 
 uint64_t hash(const Inputs& inputs) {
   const Machine& machine = inputs.machine;
-  uint64_t hash = hash_number(machine.ranks);
+  uint64_t hash = hash_bytes(inputs.link, hash_number(machine.ranks));
   for (const Link& link : machine.links)
     hash = hash_number(bits(link.us_per_byte), hash_number(bits(link.latency_us), hash));
   for (const uint32_t node : machine.node) hash = hash_number(node, hash);

@@ -23,6 +23,7 @@ namespace hcomm::policy {
 
 struct Inputs {
   schedule::Machine machine;
+  std::string link;            // the transport that joins all ranks; "": several do
   uint64_t tile_bytes = 0;     // 0: chosen
   uint32_t window = 0;         // 0: chosen
   bool deterministic = false;  // reductions only by algorithms of Order::rank

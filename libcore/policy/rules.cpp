@@ -24,13 +24,14 @@ constexpr size_t kFileBytes = 1 << 20, kLineBytes = 4096, kShownBytes = 60;
 
 constexpr std::string_view kSections[] = {"path_rule", "fallback", "tuning"};
 constexpr std::string_view kConditions[] = {"collective", "ranks",    "size", "dtype",
-                                            "vendor",     "src",      "dst",  "link",
+                                            "link",       "vendor",   "src",  "dst",
                                             "scope",      "sparsity", "node"};
-constexpr size_t kOfferedConditions = 4;
-constexpr std::string_view kActions[] = {"algorithm",  "tile",     "priority",    "enable_nvlink",
-                                         "transport",  "lanes",    "compression", "threshold",
-                                         "redundancy", "integrity"};
-constexpr size_t kOfferedActions = 3;
+constexpr size_t kOfferedConditions = 5;
+constexpr std::string_view kActions[] = {
+    "algorithm", "tile",        "window",    "priority",   "enable_nvlink", "transport",
+    "lanes",     "compression", "threshold", "redundancy", "integrity"};
+constexpr size_t kOfferedActions = 4;
+constexpr uint32_t kMostWindow = 7;
 
 // What the file holds, safe to print: control bytes as '?', the rest cut.
 std::string shown(std::string_view text) {
@@ -188,9 +189,8 @@ Condition Line::condition(std::string_view text) const {
   if (index >= kOfferedConditions)
     refuse(text, "the condition {} is not offered in this version", field.key);
   Condition condition{static_cast<Subject>(index), field.comparison, 0};
-  const bool named =
-      condition.subject == Subject::collective || condition.subject == Subject::dtype;
-  if (named && field.comparison > Comparison::unequal)
+  const bool counted = condition.subject == Subject::ranks || condition.subject == Subject::size;
+  if (!counted && field.comparison > Comparison::unequal)
     refuse(text, "'{}': {} is compared by = and != only", shown(text), field.key);
   switch (condition.subject) {
     case Subject::collective:
@@ -206,6 +206,13 @@ Condition Line::condition(std::string_view text) const {
       const std::optional<Type> type = type_named(field.value);
       if (!type) refuse(field.value, "unknown type '{}'", shown(field.value));
       condition.number = static_cast<uint64_t>(*type);
+      break;
+    }
+    case Subject::link: {
+      const auto* const link = std::find(std::begin(kLinks), std::end(kLinks), field.value);
+      if (link == std::end(kLinks))
+        refuse(field.value, "unknown link {}", choices(field.value, kLinks));
+      condition.number = static_cast<uint64_t>(link - std::begin(kLinks));
     }
   }
   return condition;
@@ -220,8 +227,12 @@ void Line::act(std::string_view text, Rule& rule) const {
   if (field.comparison != Comparison::equal)
     refuse(text, "'{}': an action is set by =", shown(text));
   if (field.key == "tile") {
-    rule.tile_bytes = size(field.value);
+    rule.tile_bytes = field.value == "whole" ? kWhole : size(field.value);
     if (rule.tile_bytes == 0) refuse(field.value, "a tile of no bytes");
+  } else if (field.key == "window") {
+    rule.window = number<uint32_t>(field.value, "number of tiles");
+    if (rule.window == 0 || rule.window > kMostWindow)
+      refuse(field.value, "{} is not within 1 to {}", rule.window, kMostWindow);
   } else if (field.key == "priority") {
     rule.priority = number<int64_t>(field.value, "priority");
   } else {

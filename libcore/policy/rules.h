@@ -26,20 +26,24 @@ struct Wish {
 // Throws invalid_argument that names what exists.
 std::vector<Wish> parse_wishes(std::string_view text);
 
-enum class Subject : uint8_t { collective, ranks, size, dtype };
+enum class Subject : uint8_t { collective, ranks, size, dtype, link };
 enum class Comparison : uint8_t { equal, unequal, less, at_most, greater, at_least };
 
 struct Condition {
   Subject subject = Subject::ranks;
   Comparison comparison = Comparison::equal;
-  uint64_t number = 0;  // of a collective or type: its enumerator
+  uint64_t number = 0;  // of a collective or type: its enumerator; of a link: its index in kLinks
 };
+// What may join all ranks of a communicator, as rules name it.
+inline constexpr std::string_view kLinks[] = {"shm", "tcp"};
+inline constexpr uint64_t kWhole = UINT64_MAX;  // a tile that no message fills: "whole"
 
 // "match COND, ... -> ACTION, ..." of [path_rule], or the same without match of [tuning].
 struct Rule {
   std::vector<Condition> conditions;  // all must hold
   std::string algorithm;              // "": none named
   uint64_t tile_bytes = 0;            // 0: none named
+  uint32_t window = 0;                // 0: none named
   int64_t priority = 0;               // the highest wins, then the first
   uint32_t line = 0;
   std::string text;  // as written, without comment and outer blanks

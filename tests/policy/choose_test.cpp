@@ -166,6 +166,37 @@ dtype=int8 -> tile=64K
   EXPECT_EQ(all_reduce_plan(inputs_of(8, "direct", rules), 64).reason, "HCOMM_ALGO=direct");
 }
 
+TEST(Choose, ARuleNamesTheWholePlan) {
+  Inputs inputs = inputs_of(8, "", R"([tuning]
+size<4M -> algorithm=ring, tile=whole
+size>=4M -> algorithm=ring, tile=100000, window=3
+)");
+  const Plan whole = all_reduce_plan(inputs, 2 << 20), cut = all_reduce_plan(inputs, 16 << 20);
+  EXPECT_EQ(text(whole.chosen), "ring");
+  EXPECT_EQ(text(cut.chosen), "ring tile=100000B window=3");
+  EXPECT_EQ(cut.candidates.size(), 1u);
+  inputs.window = 5;  // HCOMM_WINDOW
+  EXPECT_EQ(all_reduce_plan(inputs, 16 << 20).chosen.window, 5u);
+}
+
+TEST(Choose, ARuleMayBeOfOneLink) {
+  Inputs inputs = inputs_of(8, "", R"([tuning]
+link=tcp -> algorithm=ring
+link!=shm -> algorithm=direct
+)");
+  const auto named = [&](const char* link) {
+    inputs.link = link;
+    return all_reduce_plan(inputs, 64);
+  };
+  EXPECT_EQ(named("tcp").chosen.algorithm->name, "ring");
+  EXPECT_EQ(named("shm").reason, "least predicted time");
+  EXPECT_EQ(named("").chosen.algorithm->name, "direct") << "several join them: not only shm";
+  inputs.link = "tcp";
+  Inputs others = inputs;
+  others.link = "shm";
+  EXPECT_NE(hash(inputs), hash(others));
+}
+
 TEST(Choose, ARuleThatCannotRunIsNotedAndSkipped) {
   Inputs inputs = inputs_of(8, "", "[tuning]\nranks=8 -> algorithm=ring");
   inputs.deterministic = true;

@@ -62,6 +62,20 @@ match)"
   EXPECT_EQ(rules.rules[3].line, 8u);
 }
 
+TEST(Rules, TheWholePlanAndItsLinks) {
+  const Rules rules = parse_rules(
+      "[tuning]\nlink=tcp, size>=1M -> algorithm=ring, tile=whole, window=7\nlink!=shm -> window=1",
+      "policy.conf");
+  ASSERT_EQ(rules.rules.size(), 2u);
+  const Rule& first = rules.rules[0];
+  EXPECT_EQ(first.conditions[0].subject, Subject::link);
+  EXPECT_EQ(kLinks[first.conditions[0].number], "tcp");
+  EXPECT_EQ(first.tile_bytes, kWhole);
+  EXPECT_EQ(first.window, 7u);
+  EXPECT_EQ(rules.rules[1].window, 1u);
+  EXPECT_EQ(rules.rules[1].conditions[0].comparison, Comparison::unequal);
+}
+
 TEST(Rules, EmptyAndBlankFilesHoldNoRule) {
   EXPECT_TRUE(parse_rules("", "f").rules.empty());
   EXPECT_TRUE(parse_rules("\n\r\n \t\n# only words\n[tuning]\n[path_rule]", "f").rules.empty());
@@ -100,6 +114,12 @@ TEST(Rules, FaultsTellFileLineColumnAndWhatIsAllowed) {
   expect_error("[tuning]\ncollective<barrier -> tile=1M", "compared by = and != only");
   expect_error("[tuning]\ncollective=allredcue -> tile=1M", "did you mean all_reduce?");
   expect_error("[tuning]\ncollective=point_to_point -> tile=1M", "unknown collective");
+  expect_error("[tuning]\nlink=tpc -> tile=1M",
+               "policy.conf:2:6: unknown link 'tpc'; there are: shm");
+  expect_error("[tuning]\nlink<tcp -> tile=1M", "compared by = and != only");
+  expect_error("[tuning]\nranks=2 -> window=8", "policy.conf:2:19: 8 is not within 1 to 7");
+  expect_error("[tuning]\nranks=2 -> window=0", "0 is not within 1 to 7");
+  expect_error("[tuning]\nranks=2 -> window=x", "'x' is no number of tiles");
   expect_error("[tuning]\ndtype=float23 -> tile=1M", "policy.conf:2:7: unknown type 'float23'");
   expect_error("[tuning]\ncollective=barrier -> algorithm=ring",
                "policy.conf:2:1: barrier has no algorithm 'ring'; there are: ");

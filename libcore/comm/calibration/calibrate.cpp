@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -190,9 +191,18 @@ void fill(schedule::Machine& machine, const Numbers& numbers,
   }
 }
 
+// Of all pairs; "" where there are several.
+std::string only_transport(const std::vector<std::string>& rows) {
+  std::set<std::string> transports;
+  for (const std::string& row : rows)
+    for (std::string& each : Fields::split(row)) transports.insert(std::move(each));
+  transports.erase("");
+  return transports.size() == 1 ? *transports.begin() : "";
+}
+
 }  // namespace
 
-void calibrate(schedule::Machine& machine, Links& links, const CalibrationPlace& place) {
+std::string calibrate(schedule::Machine& machine, Links& links, const CalibrationPlace& place) {
   const auto exchange = [&](std::string_view mine) {
     return place.control->exchange(place.circle, "measurements", mine, place.deadline);
   };
@@ -221,6 +231,7 @@ void calibrate(schedule::Machine& machine, Links& links, const CalibrationPlace&
     if (kept && measured.complete) kept->keep(measured);
   }
   fill(machine, numbers_of(told), rows);
+  return only_transport(rows);
 }
 
 }  // namespace hcomm::comm

@@ -26,8 +26,9 @@ struct CalibrationPlace {
   bool crowded = false;                // this rank's node has fewer cores than ranks
 };
 
-// Fills machine.links and the costs of local work; the rest of it is set. Collective: one exchange
-// where the numbers are known, two where they are measured.
-void calibrate(schedule::Machine& machine, Links& links, const CalibrationPlace& place);
+// Fills machine.links and the costs of local work; the rest of it is set. Returns the transport
+// that joins all ranks, "" where several do. Collective: one exchange where the numbers are known,
+// two where they are measured.
+std::string calibrate(schedule::Machine& machine, Links& links, const CalibrationPlace& place);
 
 }  // namespace hcomm::comm
