@@ -126,7 +126,11 @@ void describe_how(CLI::App& app, Options& o) {
 void describe_sweep(CLI::App& app, Options& o) {
   static const std::string kGroup = "The choice";
   auto* sweep = add_choice(
-      app, {"--sweep", "algo", "the choice beside every algorithm, forced, in turn", kGroup},
+      app,
+      {"--sweep", "algo|plan",
+       "the choice beside every algorithm, forced, in turn; plan: each with its best tile and "
+       "window",
+       kGroup},
       o.sweep);
   add_value(
       app, {"--rounds", "N", "with --sweep: turns of each in a size (default 9)", kGroup},

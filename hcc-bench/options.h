@@ -45,7 +45,7 @@ struct Options {
   int expect_size = 0;
   bool fit = false, self_test = false;
   Delay delay;
-  std::string sweep;  // algo; "": rows of the choice alone
+  std::string sweep;  // algo, plan; "": rows of the choice alone
   int rounds = 9;     // turns of each algorithm
   // output
   std::string format;  // table, json, ndjson, csv, md

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <optional>
 
 #include "algorithm/algorithm.h"
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "policy/rules.h"
@@ -18,13 +18,6 @@ namespace hcomm::choice {
 namespace {
 
 using bench::Operation;
-
-// The collective that an operation is, its V form included.
-std::optional<schedule::Collective> collective_of(Operation operation) {
-  std::string_view call = bench::info(operation).call;
-  if (call.ends_with("_v")) call.remove_suffix(2);
-  return policy::collective_named(call);
-}
 
 // A file without a name, of this process alone: each rank has its own, and only its text is
 // compared.
@@ -38,19 +31,38 @@ UniqueFd memory_file(const std::string& text) {
 
 }  // namespace
 
-Contender::Contender(bench::World& world, std::string algorithm, const std::string& rule)
-    : algorithm_(std::move(algorithm)) {
+std::string Forced::actions() const {
+  if (algorithm.empty()) return {};
+  std::string text = fmt::format("algorithm={}", algorithm);
+  if (tile_bytes) text += ", tile=" + (*tile_bytes == 0 ? "whole" : size_text(*tile_bytes));
+  if (window > 0) text += fmt::format(", window={}", window);
+  return text;
+}
+
+bool Forced::runs(const std::string& plan) const {
+  if (algorithm.empty()) return true;
+  if (!tile_bytes) return plan.substr(0, plan.find(' ')) == algorithm;
+  const bool whole = plan.find(" tile=") == std::string::npos;
+  if (*tile_bytes == 0) return whole && plan.substr(0, plan.find(' ')) == algorithm;
+  return (plan + " ")
+      .starts_with(fmt::format("{} tile={} window={} ", algorithm, size_text(*tile_bytes), window));
+}
+
+Contender::Contender(bench::World& world, schedule::Collective collective, Forced forced)
+    : forced_(std::move(forced)) {
   hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
   UniqueFd file;
   std::string path;
-  if (!rule.empty()) {
-    file = memory_file(fmt::format("[tuning]\n{}\n", rule));
+  const std::string actions = forced_.actions();
+  if (!actions.empty()) {
+    file = memory_file(
+        fmt::format("[tuning]\ncollective={} -> {}\n", schedule::name(collective), actions));
     path = fmt::format("/proc/self/fd/{}", file.get());
     config.policy = path.c_str();
   }
   hcommComm_t made = nullptr;
   bench::require(hcommCommSplit(world.comm(), 0, world.rank(), &made, &config), world.comm(),
-                 rule.empty() ? "split" : rule);
+                 actions.empty() ? "split" : actions);
   comm_.reset(made);
 }
 
@@ -63,24 +75,20 @@ std::string Contender::plan(const bench::Sweep& sweep, size_t count) const {
   return text;
 }
 
-bool Contender::runs_its_own(const std::string& plan) const {
-  return algorithm_.empty() || plan.substr(0, plan.find(' ')) == algorithm_;
-}
-
-bool has_algorithms(Operation operation) {
-  return collective_of(operation).has_value();
+std::optional<schedule::Collective> collective_of(Operation operation) {
+  std::string_view call = bench::info(operation).call;
+  if (call.ends_with("_v")) call.remove_suffix(2);
+  return policy::collective_named(call);
 }
 
 std::vector<Contender> contenders(bench::World& world, Operation operation) {
   std::vector<Contender> list;
   const std::optional<schedule::Collective> collective = collective_of(operation);
   HCOMM_CHECK(collective.has_value(), "{}", bench::info(operation).name);
-  list.emplace_back(world, "", "");
+  list.emplace_back(world, *collective, Forced{});
   for (const algorithm::Algorithm& each : algorithm::all())
     if (each.collective == *collective)
-      list.emplace_back(
-          world, std::string(each.name),
-          fmt::format("collective={} -> algorithm={}", schedule::name(*collective), each.name));
+      list.emplace_back(world, *collective, Forced{.algorithm = std::string(each.name)});
   return list;
 }
 

@@ -6,7 +6,9 @@
 
 #include <hcomm/hcomm.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -14,30 +16,41 @@
 #include "hcc-bench/operation.h"
 #include "hcc-bench/sweep.h"
 #include "hcc-bench/world.h"
+#include "schedule/schedule.h"
 
 namespace hcomm::choice {
 
+// What a rule forces; of the choice nothing.
+struct Forced {
+  std::string algorithm;               // "": the choice
+  std::optional<uint64_t> tile_bytes;  // of a block, 0: the whole of it; nothing: as chosen
+  uint32_t window = 0;                 // of tiles in flight
+
+  std::string actions() const;  // "algorithm=ring, tile=512KiB, window=4" of policy.conf(5), or ""
+  // Whether that is what runs, as hcommCommExplain tells it. A shape that an algorithm cannot run
+  // is run by another one, a block smaller than a tile as a whole.
+  bool runs(const std::string& plan) const;
+};
+
 class Contender {
  public:
-  // rule: a line of policy.conf(5)'s [tuning]; "": whatever the library chooses. Collective.
-  Contender(bench::World& world, std::string algorithm, const std::string& rule);
+  Contender(bench::World& world, schedule::Collective collective, Forced forced);  // collective
 
-  const std::string& algorithm() const { return algorithm_; }  // "": the choice
+  const Forced& forced() const { return forced_; }
   hcommComm_t comm() const { return comm_.get(); }
-  // What would run. A shape that the algorithm cannot run is run by another one.
-  std::string plan(const bench::Sweep& sweep, size_t count) const;
-  bool runs_its_own(const std::string& plan) const;
+  std::string plan(const bench::Sweep& sweep, size_t count) const;  // what would run
 
  private:
   struct Leave {
     void operator()(hcommComm_t comm) const { hcommCommDestroy(comm); }
   };
-  std::string algorithm_;
+  Forced forced_;
   std::unique_ptr<std::remove_pointer_t<hcommComm_t>, Leave> comm_;
 };
 
-// Whether there is anything to choose: not where data go from one rank to another.
-bool has_algorithms(bench::Operation operation);
+// The collective that an operation is, its V form included. Nothing where there is nothing to
+// choose: where data go from one rank to another.
+std::optional<schedule::Collective> collective_of(bench::Operation operation);
 // The choice, and each algorithm of the operation's collective. Collective.
 std::vector<Contender> contenders(bench::World& world, bench::Operation operation);
 

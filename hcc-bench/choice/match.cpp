@@ -91,8 +91,10 @@ Cell Match::run(std::span<const Contender> contenders, uint64_t& epoch) {
   std::vector<Entry> entries;
   for (const Contender& contender : contenders) {
     std::string plan = contender.plan(sweep_, at_root_.layout.count);
-    if (!contender.runs_its_own(plan)) continue;
-    entries.push_back({&contender, {contender.algorithm(), std::move(plan), {}, 0}, 0});
+    const Forced& forced = contender.forced();
+    if (!forced.runs(plan)) continue;
+    entries.push_back(
+        {&contender, {forced.algorithm, forced.actions(), std::move(plan), {}, 0}, 0});
   }
   for (Entry& entry : entries) {
     where(entry, "checking");

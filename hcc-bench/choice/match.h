@@ -20,11 +20,12 @@ class Match {
   Match(bench::Session& session, const bench::Sweep& sweep, const bench::Buffers& buffers,
         size_t bytes);
 
-  // contenders[0] is the choice; those whose algorithm cannot run this shape are left out. `epoch`
-  // counts the checks of a run, and goes on.
+  // In their order, but for those that cannot run this shape as they were forced to. `epoch` counts
+  // the checks of a run, and goes on.
   Cell run(std::span<const Contender> contenders, uint64_t& epoch);
   bool interrupted() const { return interrupted_; }
   size_t bytes() const { return at_root_.layout.bytes; }  // as counted
+  size_t block_bytes() const { return at_root_.layout.count * size_of(sweep_.type); }
 
  private:
   struct Entry {

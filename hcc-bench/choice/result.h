@@ -19,6 +19,7 @@ namespace hcomm::choice {
 
 struct Rival {
   std::string algorithm;         // that was forced; "": the choice
+  std::string actions;           // of the rule that forced it
   std::string plan;              // that ran: "ring tile=512KiB window=4 shm"
   std::vector<double> turns_us;  // the median of each turn; equally many of all rivals
   uint64_t wrong = 0;            // elements, over all ranks

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "cli/terminal.h"
 #include "cli/text.h"
+#include "hcc-bench/choice/heats.h"
 #include "hcc-bench/choice/match.h"
 #include "hcc-bench/choice/writer.h"
 #include "hcc-bench/report/facts.h"
@@ -73,10 +74,14 @@ class Output {
 };
 
 // What would hide the choice, or cannot be done on a communicator split off.
-void refuse_what_does_not_go(const std::vector<Sweep>& sweeps) {
-  if (!cli::environment_value("HCOMM_ALGO").empty())
-    fail(Code::invalid_argument,
-         "--sweep forces algorithms itself, and HCOMM_ALGO would outrank it: unset HCOMM_ALGO");
+void refuse_what_does_not_go(const std::vector<Sweep>& sweeps, const std::string& kind) {
+  std::vector<std::string_view> outranking = {"HCOMM_ALGO"};
+  if (kind == "plan") outranking = {"HCOMM_ALGO", "HCOMM_TILE", "HCOMM_WINDOW"};
+  for (const std::string_view name : outranking)
+    if (!cli::environment_value(name).empty())
+      fail(Code::invalid_argument,
+           "--sweep forces {0}s itself, and {1} would outrank it: unset {1}",
+           kind == "plan" ? "plan" : "algorithm", name);
   for (const Sweep& sweep : sweeps)
     if (sweep.redop == Op::premul_sum)
       fail(Code::invalid_argument,
@@ -92,18 +97,18 @@ void tell(const bench::Session& session, const Cell& cell) {
 }
 
 // All cells of all sweeps, as far as they come. The communicators of an operation serve all of its
-// sweeps.
+// sweeps, where tile and window are the library's.
 std::vector<Cell> measure_all(bench::Session& session, const std::vector<Sweep>& sweeps,
                               const std::function<void(const Cell&)>& done, bool& interrupted) {
-  const bench::Buffers buffers(
-      bench::capacity(sweeps, session.world.rank(), session.world.ranks()),
-      session.options.memory);
+  const bench::Buffers buffers(bench::capacity(sweeps, session.world.rank(), session.world.ranks()),
+                               session.options.memory);
+  const bool of_plans = session.options.sweep == "plan";
   uint64_t epoch = 1;
   std::vector<Cell> cells;
   std::vector<Contender> crowd;
   for (size_t i = 0; i < sweeps.size(); i++) {
     const Sweep& sweep = sweeps[i];
-    if (i == 0 || sweep.operation != sweeps[i - 1].operation) {
+    if (!of_plans && (i == 0 || sweep.operation != sweeps[i - 1].operation)) {
       session.watchdog.at(fmt::format("{}, splitting", bench::info(sweep.operation).name), 0);
       crowd.clear();
       crowd = contenders(session.world, sweep.operation);
@@ -113,6 +118,7 @@ std::vector<Cell> measure_all(bench::Session& session, const std::vector<Sweep>&
       Match match(session, sweep, buffers, bytes);
       if (match.bytes() == before) continue;
       before = match.bytes();
+      if (of_plans) crowd = finalists(session, sweep, buffers, bytes);
       Cell cell = match.run(crowd, epoch);
       interrupted = match.interrupted();
       if (interrupted) return cells;
@@ -130,11 +136,11 @@ Result run(bench::World& world, const bench::Options& options, const std::vector
            const std::atomic<int>& stop) {
   std::vector<Sweep> sweeps;
   std::copy_if(all.begin(), all.end(), std::back_inserter(sweeps),
-               [](const Sweep& sweep) { return has_algorithms(sweep.operation); });
+               [](const Sweep& sweep) { return collective_of(sweep.operation).has_value(); });
   if (sweeps.empty())
     fail(Code::invalid_argument, "--sweep: {} has no algorithms to choose from",
          bench::info(options.operations[0]).name);
-  refuse_what_does_not_go(sweeps);
+  refuse_what_does_not_go(sweeps, options.sweep);
   std::unique_ptr<Output> output;
   world.on_rank_0(
       [&] { output = std::make_unique<Output>(options, collect_facts(world, options)); });

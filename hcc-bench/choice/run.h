@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// hcc-bench OPERATION --sweep algo: in one job the library's choice and every algorithm that can
-// run, forced, measured in turn. Called by main on all ranks.
+// hcc-bench OPERATION --sweep algo|plan: in one job the library's choice and every algorithm that
+// can run, forced, measured in turn; of plans, each with the tile and window that serve it best.
+// Called by main on all ranks.
 #pragma once
 
 #include <atomic>

@@ -46,6 +46,7 @@ Json rival_json(const Cell& cell, const Rival& rival) {
   const bool measured = !rival.turns_us.empty();
   const auto to = rival.algorithm.empty() ? std::nullopt : ratio(cell.rivals[0], rival);
   return {{"forced", cli::or_null(rival.algorithm)},
+          {"actions", cli::or_null(rival.actions)},
           {"plan", rival.plan},
           {"turns", rival.turns_us.size()},
           {"p50_us", measured ? rounded(time_us(rival)) : Json(nullptr)},

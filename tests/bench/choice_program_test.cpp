@@ -65,6 +65,27 @@ TEST(SweepRanks, EachPlanIsOfItsAlgorithmAndTheChoiceIsAmongThem) {
   }
 }
 
+TEST(SweepRanks, OfPlansEachAlgorithmHasATileAndAWindow) {
+  const Ran ran = run(ranks(2, {"allreduce", "--sizes", "1K,256K", "--sweep", "plan", "--rounds",
+                                "2", "--iters", "2", "--warmup", "1", "--json"}));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  ASSERT_EQ(json["cells"].size(), 2u);
+  for (const Json& cell : json["cells"]) {
+    ASSERT_GE(cell["plans"].size(), 3u);
+    EXPECT_TRUE(cell["plans"][0]["actions"].is_null());
+    std::set<std::string> forced;
+    for (size_t i = 1; i < cell["plans"].size(); i++) {
+      const std::string actions = cell["plans"][i]["actions"], plan = cell["plans"][i]["plan"];
+      EXPECT_TRUE(forced.insert(cell["plans"][i]["forced"]).second) << "one of each algorithm";
+      EXPECT_EQ(cell["plans"][i]["wrong_elements"], 0);
+      const bool cut = holds(actions, "tile=128KiB, window=");
+      EXPECT_EQ(holds(plan, " tile=128KiB window="), cut) << plan << actions;
+      EXPECT_EQ(holds(actions, "tile="), cell["bytes"] == 256 * 1024) << actions;
+    }
+  }
+}
+
 // Bruck's blocks must be equal: what does not fit is left out, not measured as another.
 TEST(SweepRanks, WhatCannotRunIsLeftOut) {
   const auto forced = [](const char* operation) {
@@ -114,6 +135,7 @@ TEST(SweepRanks, UsageErrors) {
   }
   const Ran outranked = alone({"allreduce", "--sweep", "algo"}, {"HCOMM_ALGO=ring"});
   EXPECT_EQ(outranked.code, 2);
+  EXPECT_EQ(alone({"allreduce", "--sweep", "plan"}, {"HCOMM_TILE=1M"}).code, 2);
   EXPECT_TRUE(holds(outranked.err, "HCOMM_ALGO")) << outranked.err;
 }
 

@@ -15,7 +15,8 @@ namespace {
 using cli::Json;
 
 Rival rival(std::string algorithm, std::string plan, std::vector<double> turns_us) {
-  return {std::move(algorithm), std::move(plan), std::move(turns_us), 0};
+  const std::string actions = algorithm.empty() ? "" : "algorithm=" + algorithm;
+  return {std::move(algorithm), actions, std::move(plan), std::move(turns_us), 0};
 }
 
 Cell cell(std::vector<Rival> rivals, size_t bytes = 1024) {
