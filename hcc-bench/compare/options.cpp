@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cli/version.h"
+#include "cli/words.h"
 #include "hcc-bench/peers/data.h"
 #include "hcc-bench/sizes.h"
 
@@ -19,24 +20,11 @@ namespace {
 using bench::Operation;
 using cli::add_choice;
 using cli::add_value;
+using cli::parse_words;
 using Text = const std::string&;
 
 constexpr int64_t kMostRanks = 64;
 constexpr size_t kLargest = 4 * kGiB;  // MPI counts elements in an int
-
-// Each word of a list, one of `known`.
-std::vector<std::string> parse_words(Text text, const std::vector<std::string>& known) {
-  std::vector<std::string> words;
-  for (const std::string_view word : split_list(text)) {
-    const std::string name(word);
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      fail(Code::invalid_argument, "'{}' is not one of {}{}", name, fmt::join(known, ", "),
-           cli::did_you_mean(name, known));
-    if (std::find(words.begin(), words.end(), name) == words.end()) words.push_back(name);
-  }
-  if (words.empty()) fail(Code::invalid_argument, "an empty list");
-  return words;
-}
 
 std::vector<Operation> parse_comparable(Text text) {
   const std::vector<Operation> known = comparable_operations();

@@ -36,6 +36,7 @@ TEST(Hcc, HelpAndVersionGoToStandardOutput) {
                                                 {"--version"},
                                                 {"plan", "--help"},
                                                 {"env", "-h"},
+                                                {"tune", "--help"},
                                                 {"version", "--help"},
                                                 {"completion", "--help"}}) {
     const Ran ran = hcc(words);

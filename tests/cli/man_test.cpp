@@ -58,7 +58,7 @@ TEST(Man, HccBenchHasEveryOptionOfEveryCommand) {
 
 TEST(Man, HccHasEveryOptionOfEveryCommand) {
   std::set<std::string> all = help_options({HCC, "--help"});
-  for (const char* command : {"completion", "env", "plan", "version"}) {
+  for (const char* command : {"completion", "env", "plan", "tune", "version"}) {
     const std::set<std::string> more = help_options({HCC, command, "--help"});
     all.insert(more.begin(), more.end());
   }

@@ -58,6 +58,8 @@ std::string as_test(std::string command, const std::string& prefix) {
       {"overlap --sizes 16M", "overlap --sizes 64K --rounds 2"},
       {"1K:1G", "1K:1M:x32"},
       {"8:1M", "1K"},
+      {"--time 5m > tuned.conf",
+       "--time 1s --collectives barrier --transport shm > " + prefix + ".conf"},
       {"--epochs 3", "--epochs 1 --limit 1000"},
   };
   for (const auto& [from, to] : changes)
