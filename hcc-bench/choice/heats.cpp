@@ -10,8 +10,14 @@ namespace hcomm::choice {
 
 namespace {
 
-constexpr int kRounds = 3;      // of a heat, and its share of the time of a match
-constexpr int64_t kWarmup = 2;  // operations; they are long where there are heats
+// A heat has two parts: a look at all, and turns of those that have not fallen far behind.
+struct Part {
+  int rounds;
+  int64_t samples;  // of a turn
+};
+constexpr Part kLook{1, 2}, kTurns{3, 3};
+constexpr double kBehind = 1.3;  // of the best one's time
+constexpr int64_t kWarmup = 2;   // operations; they are long where there are heats
 constexpr uint64_t kTiles[] = {128 * kKiB, 512 * kKiB, 2 * kMiB, 8 * kMiB};
 constexpr uint32_t kWindows[] = {1, 2, 4};
 
@@ -27,45 +33,77 @@ std::vector<Forced> variants(std::string_view algorithm, size_t block_bytes) {
   return list;
 }
 
-// The fastest of some contenders; nothing where none can run.
-std::optional<Forced> winner(Match& match, std::span<const Contender> contenders) {
-  uint64_t epoch = 0;
-  const Cell cell = match.run(contenders, epoch);
-  const auto best =
-      std::min_element(cell.rivals.begin(), cell.rivals.end(),
-                       [](const Rival& a, const Rival& b) { return time_us(a) < time_us(b); });
-  if (best == cell.rivals.end()) return std::nullopt;
-  for (const Contender& contender : contenders)
-    if (contender.forced().actions() == best->actions) return contender.forced();
-  return std::nullopt;
-}
+class Heat {
+ public:
+  Heat(bench::Session& session, const bench::Sweep& sweep, const bench::Buffers& buffers,
+       size_t bytes)
+      : session_(session), sweep_(sweep), buffers_(buffers), bytes_(bytes) {}
+
+  // The fastest; nothing where none can run.
+  std::optional<Forced> winner(std::vector<Contender> contenders) {
+    std::vector<Rival> rivals = run(kLook, contenders);
+    if (rivals.empty()) return std::nullopt;
+    const double limit_us = kBehind * time_us(best_of(rivals));
+    std::erase_if(rivals, [&](const Rival& rival) { return time_us(rival) > limit_us; });
+    std::erase_if(contenders, [&](const Contender& contender) {
+      return std::none_of(rivals.begin(), rivals.end(), [&](const Rival& rival) {
+        return rival.actions == contender.forced().actions();
+      });
+    });
+    if (contenders.size() > 1) rivals = run(kTurns, contenders);
+    for (const Contender& contender : contenders)
+      if (contender.forced().actions() == best_of(rivals).actions) return contender.forced();
+    return std::nullopt;
+  }
+  bool interrupted() const { return interrupted_; }
+
+ private:
+  static const Rival& best_of(const std::vector<Rival>& rivals) {
+    return *std::min_element(rivals.begin(), rivals.end(), [](const Rival& a, const Rival& b) {
+      return time_us(a) < time_us(b);
+    });
+  }
+
+  std::vector<Rival> run(const Part& part, std::span<const Contender> contenders) {
+    bench::Options options = session_.options;
+    options.check = "off";  // those who win are checked
+    options.rounds = part.rounds;
+    options.rules.samples = part.samples;
+    if (options.rules.warmup < 0) options.rules.warmup = kWarmup;
+    bench::Session session{session_.world, options, session_.watchdog, session_.stop_signal, {}};
+    Match match(session, sweep_, buffers_, bytes_);
+    uint64_t epoch = 0;
+    Cell cell = match.run(contenders, epoch);
+    interrupted_ = match.interrupted();
+    return std::move(cell.rivals);
+  }
+
+  bench::Session& session_;
+  const bench::Sweep& sweep_;
+  const bench::Buffers& buffers_;
+  size_t bytes_;
+  bool interrupted_ = false;
+};
 
 }  // namespace
 
 std::vector<Contender> finalists(bench::Session& session, const bench::Sweep& sweep,
                                  const bench::Buffers& buffers, size_t bytes) {
   const schedule::Collective collective = *collective_of(sweep.operation);
-  bench::Options quick = session.options;
-  quick.check = "off";  // those who win are checked
-  if (quick.rules.warmup < 0) quick.rules.warmup = kWarmup;
-  quick.rounds = std::min(kRounds, quick.rounds);
-  quick.rules.min_time_s *= static_cast<double>(quick.rounds) / session.options.rounds;
-  bench::Session of_heats{session.world, quick, session.watchdog, session.stop_signal, {}};
-  Match match(of_heats, sweep, buffers, bytes);
+  const size_t block_bytes = Match(session, sweep, buffers, bytes).block_bytes();
+  Heat heat(session, sweep, buffers, bytes);
   std::vector<Contender> list;
   list.emplace_back(session.world, collective, Forced{});
   for (const algorithm::Algorithm& each : algorithm::all()) {
     if (each.collective != collective) continue;
-    std::vector<Contender> heat;
-    for (Forced& forced : variants(each.name, match.block_bytes()))
-      heat.emplace_back(session.world, collective, std::move(forced));
-    if (heat.size() == 1) {
-      list.push_back(std::move(heat[0]));
-      continue;
-    }
-    if (auto best = winner(match, heat))
+    std::vector<Contender> all;
+    for (Forced& forced : variants(each.name, block_bytes))
+      all.emplace_back(session.world, collective, std::move(forced));
+    if (all.size() == 1)
+      list.push_back(std::move(all[0]));
+    else if (auto best = heat.winner(std::move(all)))
       list.emplace_back(session.world, collective, std::move(*best));
-    if (match.interrupted()) break;
+    if (heat.interrupted()) break;
   }
   return list;
 }
