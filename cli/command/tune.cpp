@@ -32,7 +32,7 @@ namespace {
 using Text = const std::string&;
 
 constexpr int64_t kMostRanks = 256;
-constexpr int64_t kGrace_ms = 30'000;  // of the last job, over the time that was given
+constexpr int64_t kLeastJob_ms = 5'000;
 
 std::atomic<int> g_stop{0};
 
@@ -164,10 +164,10 @@ class Tune : public Command {
 
   int show_plan(const tune::Programs& programs) const {
     const std::vector<tune::Job> jobs = jobs_of(wanted_);
-    std::string text =
-        fmt::format("# {} job{} of {} cells, {} ms for each plan of a cell; {} s in all\n",
-                    jobs.size(), jobs.size() == 1 ? "" : "s", cells_of(wanted_),
-                    time_of_plan_ns(wanted_) / 1'000'000, wanted_.time_ns / 1'000'000'000);
+    std::string text = fmt::format(
+        "# {} job{} of {} size{}, {} ms for each plan of a size; {} s in all\n", jobs.size(),
+        jobs.size() == 1 ? "" : "s", wanted_.sizes.size(), wanted_.sizes.size() == 1 ? "" : "s",
+        time_of_plan_ns(wanted_) / 1'000'000, wanted_.time_ns / 1'000'000'000);
     for (const tune::Job& job : jobs)
       text += fmt::format("HCOMM_TRANSPORT={} {}\n", job.transport,
                           fmt::join(command_of(programs, wanted_, job), " "));
@@ -175,28 +175,28 @@ class Tune : public Command {
   }
 
   tune::Measured measure(const tune::Programs& programs) const {
-    const int64_t time_ms = wanted_.time_ns / 1'000'000;
-    const Deadline time = Deadline::after_ms(std::max<int64_t>(1, time_ms));
-    const Deadline end = Deadline::after_ms(time_ms + kGrace_ms);
+    const Deadline end = Deadline::after_ms(std::max<int64_t>(1, wanted_.time_ns / 1'000'000));
     tune::Session session(programs, g_stop);
     tune::Measured measured;
     for (const std::string& transport : wanted_.transports)
       measured.links.push_back(session.link(transport));
     measured.work = session.work();
     const std::vector<tune::Job> jobs = jobs_of(wanted_);
+    size_t cut = 0;
     for (size_t i = 0; i < jobs.size(); i++) {
-      if (i > 0 && time.passed()) {
-        measured.left_out =
-            fmt::format("{} of {} jobs were measured in the time given", i, jobs.size());
-        break;
-      }
       if (!quiet_)
-        complain(fmt::format("hcc tune: {} ranks over {} ({} of {})", jobs[i].ranks,
-                             jobs[i].transport, i + 1, jobs.size()));
-      for (tune::Cell& cell : session.cells(wanted_, jobs[i], end))
-        measured.cells.push_back(std::move(cell));
-      if (end.passed()) measured.left_out = "the time was over before all was measured";
+        complain(fmt::format("hcc tune: {}, {} ranks, {} ({} of {})", jobs[i].operation,
+                             jobs[i].ranks, jobs[i].transport, i + 1, jobs.size()));
+      // What one does not need is the others'.
+      const int64_t share_ms = end.left_ms() / static_cast<int64_t>(jobs.size() - i);
+      tune::Session::Cells cells =
+          session.cells(wanted_, jobs[i], Deadline::after_ms(std::max(share_ms, kLeastJob_ms)));
+      if (!cells.complete) cut++;
+      measured.cells.insert(measured.cells.end(), cells.list.begin(), cells.list.end());
     }
+    if (cut > 0)
+      measured.left_out =
+          fmt::format("for {} of {} jobs there was no time for their last sizes", cut, jobs.size());
     return measured;
   }
 

@@ -26,15 +26,11 @@ constexpr size_t kLastLines = 4;
 constexpr int64_t kSlice_ms = 20;      // how soon a signal is noticed
 constexpr int64_t kShort_ms = 60'000;  // of a measurement of links or kernels
 // About so many plans meet in a cell, each warmed up for so long; where messages are cut into tiles
-// the heats before take as long as so many more.
-constexpr int64_t kFinal = 9, kHeats = 30, kWarmUp_ns = 35'000'000;
+// there are heats before.
+constexpr int64_t kPlans = 9, kWarmUp_ns = 35'000'000, kHeats_ns = 1'500'000'000;
 constexpr size_t kLeastTile = 128 * kKiB;
 constexpr int64_t kLeastPlan_ns = 2'000'000, kMostPlan_ns = 200'000'000;
 constexpr size_t kSmall = 8, kLarge = 256 * kKiB;
-
-bool has_sizes(const std::string& operation) {
-  return operation != "barrier";
-}
 
 Words under_launcher(const Programs& programs, uint32_t ranks, const Words& rest) {
   Words words = {programs.launch, "-n", std::to_string(ranks), "--label", "none", programs.bench};
@@ -54,9 +50,14 @@ std::vector<Json> documents(const std::string& output) {
   return list;
 }
 
+// With what hcc-bench says of it, else the last lines that there are.
 [[noreturn]] void fail_as(const Words& words, int code, const std::string& output) {
+  std::string said;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("hcc-bench: ")) said += line + "\n";
   fail(Code::unavailable, "{}: exit code {}: {}", fmt::join(words, " "), code,
-       compare::last_lines(output, kLastLines));
+       compare::last_lines(said.empty() ? output : said, kLastLines));
 }
 
 // The median time of a row of hcc-bench.
@@ -107,34 +108,26 @@ Programs find_programs() {
 std::vector<Job> jobs_of(const Wanted& wanted) {
   std::vector<Job> jobs;
   for (const std::string& transport : wanted.transports)
-    for (const uint32_t ranks : wanted.ranks) jobs.push_back({transport, ranks});
+    for (const uint32_t ranks : wanted.ranks)
+      for (const std::string& operation : wanted.operations)
+        jobs.push_back({transport, operation, ranks});
   return jobs;
 }
 
-size_t cells_of(const Wanted& wanted) {
-  size_t cells = 0;
-  for (const std::string& operation : wanted.operations)
-    cells += has_sizes(operation) ? wanted.sizes.size() : 1;
-  return cells;
-}
-
 int64_t time_of_plan_ns(const Wanted& wanted) {
-  const auto jobs = static_cast<int64_t>(jobs_of(wanted).size());
-  const auto cells = static_cast<int64_t>(cells_of(wanted));
-  const auto tiled = static_cast<int64_t>(
-      wanted.operations.size() *
-      static_cast<size_t>(std::count_if(wanted.sizes.begin(), wanted.sizes.end(),
-                                        [](size_t bytes) { return bytes > kLeastTile; })));
-  const int64_t time_ns = wanted.time_ns / jobs - cells * kFinal * kWarmUp_ns;
-  return std::clamp(time_ns / (cells * kFinal + tiled * kHeats), kLeastPlan_ns, kMostPlan_ns);
+  const auto plans = static_cast<int64_t>(wanted.sizes.size()) * kPlans;
+  const auto tiled = std::count_if(wanted.sizes.begin(), wanted.sizes.end(),
+                                   [](size_t bytes) { return bytes > kLeastTile; });
+  const int64_t job_ns = wanted.time_ns / static_cast<int64_t>(jobs_of(wanted).size());
+  return std::clamp((job_ns - plans * kWarmUp_ns - tiled * kHeats_ns) / plans, kLeastPlan_ns,
+                    kMostPlan_ns);
 }
 
 Words command_of(const Programs& programs, const Wanted& wanted, const Job& job) {
   return under_launcher(
       programs, job.ranks,
-      {fmt::format("{}", fmt::join(wanted.operations, ",")), "--sizes",
-       fmt::format("{}", fmt::join(wanted.sizes, ",")), "--sweep", "plan", "--ndjson", "--min-time",
-       fmt::format("{}us", time_of_plan_ns(wanted) / 1000)});
+      {job.operation, "--sizes", fmt::format("{}", fmt::join(wanted.sizes, ",")), "--sweep", "plan",
+       "--ndjson", "--min-time", fmt::format("{}us", time_of_plan_ns(wanted) / 1000)});
 }
 
 Session::Ran Session::run(const Words& words, const std::string& transport, Deadline deadline) {
@@ -184,12 +177,12 @@ Work Session::work() {
   return work;
 }
 
-std::vector<Cell> Session::cells(const Wanted& wanted, const Job& job, Deadline deadline) {
+Session::Cells Session::cells(const Wanted& wanted, const Job& job, Deadline deadline) {
   const Words words = command_of(programs_, wanted, job);
   const Ran ran = run(words, job.transport, deadline);
   // 1: it found the choice worse somewhere, which is what it was asked for.
   if (ran.in_time && ran.code != 0 && ran.code != 1) fail_as(words, ran.code, ran.output);
-  return parse_cells(ran.output, job.transport);
+  return {parse_cells(ran.output, job.transport), ran.in_time};
 }
 
 std::vector<Cell> parse_cells(const std::string& output, const std::string& transport) {

@@ -18,21 +18,20 @@ struct Programs {
 };
 Programs find_programs();  // throws unavailable
 
-// All of its collectives and sizes are measured by one start of hcc-bench.
+// All of its sizes are measured by one start of hcc-bench.
 struct Job {
-  std::string transport;
+  std::string transport, operation;  // "allreduce", as hcc-bench calls it
   uint32_t ranks = 0;
 };
 
 struct Wanted {
   std::vector<uint32_t> ranks;
-  std::vector<std::string> operations, transports;  // "allreduce", as hcc-bench calls them
+  std::vector<std::string> operations, transports;
   std::vector<size_t> sizes;
   int64_t time_ns = 0;
 };
 std::vector<Job> jobs_of(const Wanted& wanted);
-size_t cells_of(const Wanted& wanted);  // of one job
-// Of all turns of one plan, so that all jobs end in time.
+// Of all turns of one plan, so that about all jobs end in time.
 int64_t time_of_plan_ns(const Wanted& wanted);
 // What is run for it, the program first.
 std::vector<std::string> command_of(const Programs& programs, const Wanted& wanted, const Job& job);
@@ -46,7 +45,11 @@ class Session {
   Link link(const std::string& transport);
   Work work();
   // Those that were done when the deadline had passed. Throws what hcc-bench says it failed of.
-  std::vector<Cell> cells(const Wanted& wanted, const Job& job, Deadline deadline);
+  struct Cells {
+    std::vector<Cell> list;
+    bool complete = false;
+  };
+  Cells cells(const Wanted& wanted, const Job& job, Deadline deadline);
 
  private:
   struct Ran {
