@@ -44,7 +44,8 @@ class Session {
 
   Link link(const std::string& transport);
   Work work();
-  // Those that were done when the deadline had passed. Throws what hcc-bench says it failed of.
+  // Those that were done when the deadline had passed, those that a rule would follow from measured
+  // twice. Throws what hcc-bench says it failed of.
   struct Cells {
     std::vector<Cell> list;
     bool complete = false;
@@ -57,11 +58,16 @@ class Session {
     bool in_time = true;
     std::string output;
   };
+  Cells measure(const Wanted& wanted, const Job& job, Deadline deadline);
   Ran run(const std::vector<std::string>& words, const std::string& transport, Deadline deadline);
 
   Programs programs_;
   const std::atomic<int>& stop_;
 };
+
+// The cells of a first run; where the choice seemed worse, what a second run of those sizes says of
+// it. What was not measured again is not believed.
+std::vector<Cell> confirmed(std::vector<Cell> first, std::span<const Cell> second);
 
 // The cells in the lines of `hcc-bench --sweep plan --ndjson`, whatever stands between them.
 std::vector<Cell> parse_cells(const std::string& output, const std::string& transport);

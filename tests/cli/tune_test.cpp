@@ -154,6 +154,20 @@ TEST(TuneCells, WrongResultsAreNoResult) {
   EXPECT_THROW(parse_cells(line("worse", "3"), "shm"), Error);
 }
 
+TEST(TuneCells, ARuleNeedsTwoRuns) {
+  const Cell second[] = {cell(1024, ""), cell(4096, "algorithm=direct", 1.4)};
+  const std::vector<Cell> cells =
+      confirmed({cell(64, ""), cell(1024, "algorithm=ring"), cell(4096, "algorithm=ring"),
+                 cell(16384, "algorithm=ring")},
+                second);
+  ASSERT_EQ(cells.size(), 4u);
+  EXPECT_EQ(cells[0].actions, "");
+  EXPECT_EQ(cells[1].actions, "") << "it was by chance";
+  EXPECT_EQ(cells[2].actions, "algorithm=direct");
+  EXPECT_EQ(cells[2].ratio, 1.4);
+  EXPECT_EQ(cells[3].actions, "") << "there was no time to measure it again";
+}
+
 TEST(TuneWanted, TimeIsSharedByAllPlans) {
   Wanted wanted{{2, 4}, {"allreduce", "barrier"}, {"shm", "tcp"}, {8, 1 << 20}, 0};
   EXPECT_EQ(jobs_of(wanted).size(), 8u);
