@@ -43,7 +43,10 @@ bool all_written(int fd, std::string_view text) {
 void Output::check() const {
   if (path == "-") return;
   struct stat status {};
-  if (stat(path.c_str(), &status) == 0 && existing == Existing::keep) refuse(path);
+  const bool there = stat(path.c_str(), &status) == 0;
+  if (there && !S_ISREG(status.st_mode))
+    fail(Code::invalid_argument, "--output: {} is there and is no file", path);
+  if (there && existing == Existing::keep) refuse(path);
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
     fail_system(errno, "--output: make {}", path);

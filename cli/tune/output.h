@@ -14,8 +14,8 @@ struct Output {
   std::string path = "-";  // "-": standard output
   Existing existing = Existing::keep;
 
-  // Throws invalid_argument where the file is there and must be kept, system where it could not be
-  // made: before anything is measured.
+  // Throws invalid_argument where the file is there and must be kept or is none, system where it
+  // could not be made: before anything is measured.
   void check() const;
   void write(std::string_view text) const;
 };

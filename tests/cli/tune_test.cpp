@@ -224,6 +224,7 @@ TEST_F(TuneFile, IsWholeOrNotThere) {
   EXPECT_EQ(text_of(path("a")), "three");
   EXPECT_EQ(files(), 1u);
   EXPECT_THROW((Output{path("none/a")}.check()), Error);
+  EXPECT_THROW((Output{"/dev/null", Existing::overwrite}.check()), Error);
 }
 
 TEST_F(TuneFile, IsWrittenAndObeyed) {
