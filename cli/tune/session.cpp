@@ -150,23 +150,31 @@ Session::Ran Session::run(const Words& words, const std::string& transport, Dead
   return ran;
 }
 
+std::string Session::run_short(const Words& words, const std::string& transport) {
+  Ran ran = run(words, transport, Deadline::after_ms(kShort_ms));
+  if (!ran.in_time)
+    fail(Code::timeout, "{}: no result in {} s", fmt::join(words, " "), kShort_ms / 1000);
+  if (ran.code != 0) fail_as(words, ran.code, ran.output);
+  return std::move(ran.output);
+}
+
 Link Session::link(const std::string& transport) {
   const Words words = under_launcher(
       programs_, 2, {"pingpong", "--sizes", fmt::format("{},{}", kSmall, kLarge), "--ndjson"});
-  const Ran ran = run(words, transport, Deadline::after_ms(kShort_ms));
-  const std::vector<Json> rows = documents(ran.output);
+  const std::string output = run_short(words, transport);
+  const std::vector<Json> rows = documents(output);
   const double small_us = least_us(rows, kSmall), large_us = least_us(rows, kLarge);
-  if (ran.code != 0 || small_us <= 0 || large_us <= 0) fail_as(words, ran.code, ran.output);
+  if (small_us <= 0 || large_us <= 0) fail_as(words, 0, output);
   return {transport, small_us, std::max(large_us - small_us, 0.0) / static_cast<double>(kLarge)};
 }
 
 Work Session::work() {
   const Words words = {programs_.bench, "limits", "--sections", "memory",
                        "--min-time",    "10ms",   "--json"};
-  const Ran ran = run(words, "", Deadline::after_ms(kShort_ms));
-  const Json json = Json::parse(
-      ran.output.substr(std::min(ran.output.find('{'), ran.output.size())), nullptr, false);
-  if (ran.code != 0 || !json.is_object()) fail_as(words, ran.code, ran.output);
+  const std::string output = run_short(words, "");
+  const size_t begin = std::min(output.find('{'), output.size());
+  const Json json = Json::parse(output.substr(begin), nullptr, false);
+  if (!json.is_object()) fail_as(words, 0, output);
   Work work;
   for (const Json& limit : json.at("limits")) {
     if (limit.at("bytes") != kLarge || !limit.at("best_us").is_number()) continue;
