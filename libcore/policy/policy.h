@@ -4,9 +4,9 @@
 // init, and nothing per call. Called by comm and tools, who keep what was chosen per shape and
 // size. Absent: anything known to one rank only (where a buffer lies, in place, the rank itself).
 //
-// What is said beats what is computed: HCOMM_ALGO, then policy.conf, then the least predicted time;
-// where the links between nodes decide, among tiles of about that time those that keep most bytes on
-// their way, since ranks that compute meanwhile, or share a core, are often late.
+// What is said beats what is computed: HCOMM_ALGO, then policy.conf, then the least predicted time.
+// Where the links between nodes decide, of the tiles of about that time those are taken that keep
+// most bytes on their way: ranks that compute meanwhile, or share a core, are often late.
 #pragma once
 
 #include <cstdint>
