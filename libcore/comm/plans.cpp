@@ -66,10 +66,15 @@ const std::shared_ptr<const Plan>& Plans::choose(const Call& call) {
   const schedule::Shape shape{.collective = call.collective, .varied = call.varied,
                               .in_place = call.in_place, .ranks = ranks_, .rank = rank_,
                               .root = call.root};
-  const policy::Plan chosen =
-      policy::choose(inputs_, {.shape = shape, .block_bytes = bytes, .dtype = name(call.type)});
+  const policy::Request request{.shape = shape, .block_bytes = bytes, .dtype = name(call.type)};
+  const policy::Plan chosen = policy::choose(inputs_, request);
   for (const std::string& note : chosen.notes) log(LogLevel::info, "{}", note);
   const policy::Candidate& choice = chosen.chosen;
+  if (rank_ == 0)
+    log(LogLevel::debug, "{}{} {} {}, {} ranks: {}; predicted {:.2f} us ({})",
+        name(call.collective), call.varied ? "_v" : "", request.dtype,
+        size_text(policy::message_bytes(request)), ranks_, policy::text(choice),
+        choice.predicted_us, chosen.reason);
   auto made = std::make_shared<Plan>();
   made->schedule = algorithm::build(*choice.algorithm, shape);
   made->program = engine::compile(made->schedule);

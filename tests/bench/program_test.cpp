@@ -284,6 +284,16 @@ TEST(BenchRanks, Rank0AloneSpeaks) {
   EXPECT_EQ(lines_of(rows.out).size(), 3u) << rows.out << rows.err;
 }
 
+TEST(BenchRanks, TheLogTellsEachPlanAndWhatItShouldTake) {
+  Command command = ranks(2, with({"allreduce", "--sizes", "64K"}, kQuick));
+  command.environment.emplace_back("HCOMM_LOG=debug");
+  const Ran ran = run(command);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const size_t line = ran.err.find("all_reduce float32 64KiB, 2 ranks: ");
+  ASSERT_NE(line, std::string::npos) << ran.err;
+  EXPECT_LT(ran.err.find("; predicted ", line), ran.err.find(" us (least predicted time", line));
+}
+
 TEST(BenchRanks, AnOutputThatCannotBeMadeIsRank0sFault) {
   const Ran ran = run(ranks(3, with({"allreduce", "-o", "/nonexistent/x"}, kQuick)));
   EXPECT_EQ(ran.code, 3) << ran.err;
