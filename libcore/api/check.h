@@ -16,6 +16,7 @@ struct Arguments {
   comm::Call call;
   int64_t root = 0;  // or the peer
   int type = 0, op = 0;
+  bool operator==(const Arguments&) const = default;
 };
 
 // Checks all of it; fills call.in_place, call.root, call.type, call.op.

@@ -10,27 +10,59 @@ using namespace hcomm::api;
 
 namespace {
 
-hcommResult_t run(const char* what, Arguments&& arguments, hcommComm_t comm,
+// The last call of this thread that was found right. It is right again on that communicator: only
+// arrays behind pointers change, and operators of one's own go, and such calls are not kept.
+struct Checked {
+  uint64_t communicator = 0;
+  Arguments asked;
+  Call call;
+
+  bool holds(const Arguments& arguments, hcommComm_t comm) const {
+    return communicator == comm->serial && asked == arguments;
+  }
+  void keep(const Arguments& arguments, hcommComm_t comm, const Call& checked) {
+    communicator = arguments.call.varied || arguments.op >= hcommNumOps ? 0 : comm->serial;
+    asked = arguments;
+    call = checked;
+  }
+};
+thread_local constinit Checked t_checked;
+
+hcommResult_t refuse_call(const char* what, hcommComm_t comm, std::string wrong) {
+  wrong =
+      fmt::format("{} on rank {} of {}: {}", what, comm->communicator->rank(), comm->name, wrong);
+  comm->communicator->refuse(
+      {.code = hcomm::Code::invalid_argument, .operation = what, .text = wrong});
+  return refuse(hcomm::Code::invalid_argument, std::move(wrong));
+}
+
+[[gnu::noinline]] hcommResult_t check_and_submit(const char* what, const Arguments& asked,
+                                                 hcommComm_t comm, hcommStream_t stream) {
+  hcommResult_t result = hcommSuccess;
+  Arguments arguments = asked;
+  if (!alive(comm)) {
+    result = refuse_handle(what, comm);
+  } else if (stream != nullptr && !alive(stream)) {
+    result = refuse_handle(what, stream);
+  } else if (comm->finalized) {
+    result = refuse_finalized(what, comm);
+  } else if (std::string wrong = check(arguments, comm); !wrong.empty()) {
+    result = refuse_call(what, comm, std::move(wrong));
+  } else {
+    t_checked.keep(asked, comm, arguments.call);
+    return submit(comm, stream, arguments.call);
+  }
+  if (in_group()) group().note(result);
+  return result;
+}
+
+hcommResult_t run(const char* what, const Arguments& asked, hcommComm_t comm,
                   hcommStream_t stream) {
   return guarded(what, [&] {
-    hcommResult_t result = hcommSuccess;
-    if (!alive(comm)) [[unlikely]] {
-      result = refuse_handle(what, comm);
-    } else if (stream != nullptr && !alive(stream)) [[unlikely]] {
-      result = refuse_handle(what, stream);
-    } else if (comm->finalized) [[unlikely]] {
-      result = refuse_finalized(what, comm);
-    } else if (std::string wrong = check(arguments, comm); !wrong.empty()) [[unlikely]] {
-      wrong = fmt::format("{} on rank {} of {}: {}", what, comm->communicator->rank(), comm->name,
-                          wrong);
-      comm->communicator->refuse({.code = hcomm::Code::invalid_argument,
-                                  .operation = what, .text = wrong});
-      result = refuse(hcomm::Code::invalid_argument, std::move(wrong));
-    } else {
-      return submit(comm, stream, arguments.call);
-    }
-    if (in_group()) group().note(result);
-    return result;
+    if (alive(comm) && !comm->finalized && stream == nullptr && t_checked.holds(asked, comm))
+        [[likely]]
+      return submit(comm, stream, t_checked.call);
+    return check_and_submit(what, asked, comm, stream);
   });
 }
 
@@ -45,8 +77,8 @@ Arguments of(Collective collective, const void* send, void* recv, size_t count, 
 }
 
 hcommResult_t missing(const char* what, const char* argument) {
-  const hcommResult_t result = refuse(hcomm::Code::invalid_argument,
-                                      fmt::format("{}: {} is NULL", what, argument));
+  const hcommResult_t result =
+      refuse(hcomm::Code::invalid_argument, fmt::format("{}: {} is NULL", what, argument));
   if (in_group()) group().note(result);
   return result;
 }
@@ -63,7 +95,7 @@ hcommResult_t hcommAllReduce(const void* send, void* recv, size_t count, hcommDa
                              hcommRedOp_t op, hcommComm_t comm, hcommStream_t stream) {
   Arguments arguments = of(Collective::all_reduce, send, recv, count, type);
   arguments.op = op;
-  return run("hcommAllReduce", std::move(arguments), comm, stream);
+  return run("hcommAllReduce", arguments, comm, stream);
 }
 
 hcommResult_t hcommReduce(const void* send, void* recv, size_t count, hcommDataType_t type,
@@ -71,14 +103,14 @@ hcommResult_t hcommReduce(const void* send, void* recv, size_t count, hcommDataT
   Arguments arguments = of(Collective::reduce, send, recv, count, type);
   arguments.op = op;
   arguments.root = root;
-  return run("hcommReduce", std::move(arguments), comm, stream);
+  return run("hcommReduce", arguments, comm, stream);
 }
 
 hcommResult_t hcommBroadcast(const void* send, void* recv, size_t count, hcommDataType_t type,
                              int root, hcommComm_t comm, hcommStream_t stream) {
   Arguments arguments = of(Collective::broadcast, send, recv, count, type);
   arguments.root = root;
-  return run("hcommBroadcast", std::move(arguments), comm, stream);
+  return run("hcommBroadcast", arguments, comm, stream);
 }
 
 hcommResult_t hcommAllGather(const void* send, void* recv, size_t count, hcommDataType_t type,
@@ -86,12 +118,11 @@ hcommResult_t hcommAllGather(const void* send, void* recv, size_t count, hcommDa
   return run("hcommAllGather", of(Collective::all_gather, send, recv, count, type), comm, stream);
 }
 
-hcommResult_t hcommReduceScatter(const void* send, void* recv, size_t count,
-                                 hcommDataType_t type, hcommRedOp_t op, hcommComm_t comm,
-                                 hcommStream_t stream) {
+hcommResult_t hcommReduceScatter(const void* send, void* recv, size_t count, hcommDataType_t type,
+                                 hcommRedOp_t op, hcommComm_t comm, hcommStream_t stream) {
   Arguments arguments = of(Collective::reduce_scatter, send, recv, count, type);
   arguments.op = op;
-  return run("hcommReduceScatter", std::move(arguments), comm, stream);
+  return run("hcommReduceScatter", arguments, comm, stream);
 }
 
 hcommResult_t hcommAllToAll(const void* send, void* recv, size_t count, hcommDataType_t type,
@@ -103,14 +134,14 @@ hcommResult_t hcommGather(const void* send, void* recv, size_t count, hcommDataT
                           int root, hcommComm_t comm, hcommStream_t stream) {
   Arguments arguments = of(Collective::gather, send, recv, count, type);
   arguments.root = root;
-  return run("hcommGather", std::move(arguments), comm, stream);
+  return run("hcommGather", arguments, comm, stream);
 }
 
 hcommResult_t hcommScatter(const void* send, void* recv, size_t count, hcommDataType_t type,
                            int root, hcommComm_t comm, hcommStream_t stream) {
   Arguments arguments = of(Collective::scatter, send, recv, count, type);
   arguments.root = root;
-  return run("hcommScatter", std::move(arguments), comm, stream);
+  return run("hcommScatter", arguments, comm, stream);
 }
 
 hcommResult_t hcommBarrier(hcommComm_t comm, hcommStream_t stream) {
@@ -126,7 +157,7 @@ hcommResult_t hcommAllGatherV(const void* send, void* recv, const size_t* counts
   arguments.call.varied = true;
   arguments.call.recv_blocks = {counts, displs};
   if (alive(comm)) arguments.call.count = counts[comm->communicator->rank()];
-  return run("hcommAllGatherV", std::move(arguments), comm, stream);
+  return run("hcommAllGatherV", arguments, comm, stream);
 }
 
 hcommResult_t hcommReduceScatterV(const void* send, void* recv, const size_t* counts,
@@ -138,7 +169,7 @@ hcommResult_t hcommReduceScatterV(const void* send, void* recv, const size_t* co
   arguments.call.varied = true;
   arguments.call.send_blocks = {counts, displs};
   if (alive(comm)) arguments.call.count = counts[comm->communicator->rank()];
-  return run("hcommReduceScatterV", std::move(arguments), comm, stream);
+  return run("hcommReduceScatterV", arguments, comm, stream);
 }
 
 hcommResult_t hcommAllToAllV(const void* send, const size_t* sendcounts, const size_t* sdispls,
@@ -150,7 +181,7 @@ hcommResult_t hcommAllToAllV(const void* send, const size_t* sendcounts, const s
   arguments.call.varied = true;
   arguments.call.send_blocks = {sendcounts, sdispls};
   arguments.call.recv_blocks = {recvcounts, rdispls};
-  return run("hcommAllToAllV", std::move(arguments), comm, stream);
+  return run("hcommAllToAllV", arguments, comm, stream);
 }
 
 hcommResult_t hcommGatherV(const void* send, size_t sendcount, void* recv, const size_t* counts,
@@ -161,7 +192,7 @@ hcommResult_t hcommGatherV(const void* send, size_t sendcount, void* recv, const
   arguments.root = root;
   arguments.call.varied = true;
   if (is_root(comm, root)) arguments.call.recv_blocks = {counts, displs};
-  return run("hcommGatherV", std::move(arguments), comm, stream);
+  return run("hcommGatherV", arguments, comm, stream);
 }
 
 hcommResult_t hcommScatterV(const void* send, const size_t* counts, const size_t* displs,
@@ -172,7 +203,7 @@ hcommResult_t hcommScatterV(const void* send, const size_t* counts, const size_t
   arguments.root = root;
   arguments.call.varied = true;
   if (is_root(comm, root)) arguments.call.send_blocks = {counts, displs};
-  return run("hcommScatterV", std::move(arguments), comm, stream);
+  return run("hcommScatterV", arguments, comm, stream);
 }
 
 hcommResult_t hcommSend(const void* send, size_t count, hcommDataType_t type, int peer,
@@ -180,14 +211,14 @@ hcommResult_t hcommSend(const void* send, size_t count, hcommDataType_t type, in
   Arguments arguments = of(Collective::point_to_point, send, nullptr, count, type);
   arguments.call.sending = true;
   arguments.root = peer;
-  return run("hcommSend", std::move(arguments), comm, stream);
+  return run("hcommSend", arguments, comm, stream);
 }
 
-hcommResult_t hcommRecv(void* recv, size_t count, hcommDataType_t type, int peer,
-                        hcommComm_t comm, hcommStream_t stream) {
+hcommResult_t hcommRecv(void* recv, size_t count, hcommDataType_t type, int peer, hcommComm_t comm,
+                        hcommStream_t stream) {
   Arguments arguments = of(Collective::point_to_point, nullptr, recv, count, type);
   arguments.root = peer;
-  return run("hcommRecv", std::move(arguments), comm, stream);
+  return run("hcommRecv", arguments, comm, stream);
 }
 
 }  // extern "C"

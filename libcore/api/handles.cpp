@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/handles.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -12,6 +13,7 @@ namespace hcomm::api {
 namespace {
 
 thread_local std::string t_last_text;
+std::atomic<uint64_t> g_serial{0};
 
 // The process's one Runtime. Never deleted: other threads may still be in it at exit; hubs are
 // ended in order by the exit handler, so that ranks that still run do not take our exit for a
@@ -34,6 +36,8 @@ comm::Runtime* make_runtime() {
 }
 
 }  // namespace
+
+uint64_t next_serial() { return ++g_serial; }
 
 comm::Runtime& runtime() {
   const std::lock_guard lock(g_mutex);

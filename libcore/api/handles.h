@@ -20,12 +20,14 @@ namespace hcomm::api {
 // Of a handle, as long as it lives: who keeps the handle keeps a weak one, and asks that instead of
 // memory that may be gone, or another handle's.
 using Life = std::shared_ptr<const char>;
+uint64_t next_serial();  // 1 and on
 }  // namespace hcomm::api
 
 struct hcommComm {
   static constexpr uint64_t kAlive = 0x6d6d6f6368636f6d;
   uint64_t magic = kAlive;
   const hcomm::api::Life life = std::make_shared<char>();
+  const uint64_t serial = hcomm::api::next_serial();  // of no other one
   std::unique_ptr<hcomm::comm::Communicator> communicator;  // null while, or where, joining is not
   std::shared_ptr<hcomm::api::Joining> joining;             // blocking = 0: until it has succeeded
   std::string name, device;  // stay valid for the queries

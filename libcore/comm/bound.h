@@ -30,7 +30,8 @@ class Bound {
  public:
   explicit Bound(const Around& around) : around_(&around), executor_(around.engine) {}
 
-  // Whether `begin_again` begins these.
+  // Whether `begin_again` begins what was begun last; whether that is these.
+  bool repeats() const { return again_; }
   bool holds(const Call& call) const {
     return again_ && calls_.size() == 1 && calls_.front() == call;
   }

@@ -56,8 +56,7 @@ Code Communicator::run(std::span<const Call> exchange) {
   return end();
 }
 
-bool Communicator::may_begin(const Call& call) {
-  call_ = call;
+bool Communicator::may_begin() {
   finished_ = broken();
   if (membership_.traffic) [[unlikely]] {
     membership_.traffic->begin(membership_.priority);
@@ -67,12 +66,14 @@ bool Communicator::may_begin(const Call& call) {
 }
 
 void Communicator::begin(const Call& call) {
-  if (!may_begin(call)) [[unlikely]] return;
+  const bool again = bound_ != nullptr && call == call_ && bound_->repeats();
+  if (!again) call_ = call;
+  if (!may_begin()) [[unlikely]] return;
   const uint64_t sequence = sequence_.load(std::memory_order_relaxed) + 1;
   sequence_.store(sequence, std::memory_order_relaxed);
   said_[sequence % kSaid] = said(call);
-  bound_ = &calls_->of(call);
-  if (bound_->holds(call)) [[likely]] {
+  if (!again) bound_ = &calls_->of(call);
+  if (again || bound_->holds(call)) [[likely]] {
     record();
     bound_->begin_again(low(sequence));
     return;
@@ -86,7 +87,8 @@ void Communicator::begin(const Call& call) {
 }
 
 void Communicator::begin_exchange(std::span<const Call> calls) {
-  if (!may_begin(calls.front())) [[unlikely]] return;
+  call_ = calls.front();
+  if (!may_begin()) [[unlikely]] return;
   exchanged_ = calls.size();
   bound_ = &calls_->of(call_);
   if (bound_->holds(calls)) [[likely]] {

@@ -133,7 +133,7 @@ class Communicator final : public engine::Party {
     if (queued_.load(std::memory_order_seq_cst) > 0) [[unlikely]] serving_.notify_all();
   }
   void wait_for_turn(uint64_t ticket);
-  bool may_begin(const Call& call);
+  bool may_begin();
   bool held() const {
     return membership_.traffic && membership_.traffic->holds(membership_.priority);
   }

@@ -49,6 +49,58 @@ TEST(Edges, PreMulSumReadsNoGapBetweenBlocks) {
   EXPECT_EQ(wrong, "");
 }
 
+// A call that was right is not checked again in the same words; what makes it wrong must be seen.
+TEST(Edges, ARepeatedCallIsRefusedWhenItHasBecomeWrong) {
+  const std::string wrong = run_world(2, {}, [](const Rank& self) {
+    const int two = 2;
+    int a = 1, out = 0;
+    const auto sum = [&](hcommRedOp_t op, hcommComm_t comm) {
+      return hcommAllReduce(&a, &out, 1, hcommInt32, op, comm, nullptr);
+    };
+    const auto from_rank_1 = [&](hcommComm_t comm) {
+      return hcommBroadcast(&a, &out, 1, hcommInt32, 1, comm, nullptr);
+    };
+    hcommRedOp_t op;
+    self.ok(hcommRedOpCreatePreMulSum(&op, &two, hcommInt32, self.comm), "operator");
+    for (int i = 0; i < 2; i++) self.ok(sum(op, self.comm), "with an operator");
+    self.ok(hcommRedOpDestroy(op, self.comm), "destroy it");
+    expect(self, sum(op, self.comm), hcommInvalidArgument, "an operator that is gone");
+
+    self.ok(from_rank_1(self.comm), "root 1 of two ranks");
+    hcommComm_t alone = nullptr;
+    self.ok(hcommCommSplit(self.comm, self.rank, 0, &alone, nullptr), "split");
+    expect(self, from_rank_1(alone), hcommInvalidArgument, "root 1 of one rank");
+    for (int i = 0; i < 2; i++) self.ok(sum(hcommSum, alone), "alone");
+    self.ok(hcommCommFinalize(alone), "finalize");
+    expect(self, sum(hcommSum, alone), hcommInvalidUsage, "after finalize");
+    self.ok(hcommCommDestroy(alone), "destroy");
+
+    size_t counts[] = {1, 1};
+    int both[2] = {};
+    const auto gather = [&] {
+      return hcommAllGatherV(&a, both, counts, nullptr, hcommInt32, self.comm, nullptr);
+    };
+    for (int i = 0; i < 2; i++) self.ok(gather(), "counts of one");
+    counts[0] = counts[1] = SIZE_MAX / 8;
+    expect(self, gather(), hcommInvalidArgument, "counts that have grown");
+  });
+  EXPECT_EQ(wrong, "");
+}
+
+TEST(Edges, ARepeatedCallInAGroupWaitsForItsEnd) {
+  const std::string wrong = run_world(2, {}, [](const Rank& self) {
+    int out = 0;
+    self.ok(sum_one(self, &out), "once");
+    out = -1;
+    self.ok(hcommGroupStart(), "start");
+    self.ok(sum_one(self, &out), "again, in a group");
+    expect(self, out == -1, "that nothing has run");
+    self.ok(hcommGroupEnd(), "end");
+    expect(self, out == 2, "2; got " + std::to_string(out));
+  });
+  EXPECT_EQ(wrong, "");
+}
+
 TEST(Edges, AnInnerSimulatedGroupRunsNothing) {
   const std::string wrong = run_world(2, {}, [](const Rank& self) {
     int out = -1;
