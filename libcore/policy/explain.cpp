@@ -131,7 +131,8 @@ uint64_t hash(const Inputs& inputs) {
   const Machine& machine = inputs.machine;
   uint64_t hash = hash_bytes(inputs.link, hash_number(machine.ranks));
   for (const Link& link : machine.links)
-    hash = hash_number(bits(link.us_per_byte), hash_number(bits(link.latency_us), hash));
+    for (const double number : {link.latency_us, link.us_per_byte, link.overhead_us})
+      hash = hash_number(bits(number), hash);
   for (const uint32_t node : machine.node) hash = hash_number(node, hash);
   for (const uint64_t value :
        {uint64_t{machine.cores_of_node}, bits(machine.handover_us), bits(machine.step_us),

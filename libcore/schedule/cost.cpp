@@ -280,13 +280,15 @@ double Simulation::work_of(uint32_t id) const {
   if (step.kind == StepKind::reduce) per_byte = machine_.reduce_us_per_byte;
   const bool again = step.kind == StepKind::send && step.a.buffer != kInput;
   const double spilled_us = again && spills_ ? bytes * machine_.spill_us_per_byte : 0;
+  double overhead_us = 0;
   // Once for all peers of the node: they read what was written once.
   for (const uint32_t m : whole_.messages_of(id)) {
     const uint32_t from = whole_.rank_of(whole_.message(m).send);
     const uint32_t to = whole_.rank_of(whole_.message(m).recv);
+    overhead_us += link(from, to).overhead_us;
     if (local(from, to)) per_byte = std::max(per_byte, link(from, to).us_per_byte);
   }
-  return machine_.step_us + bytes * per_byte + spilled_us;
+  return machine_.step_us + overhead_us + bytes * per_byte + spilled_us;
 }
 
 // The thread begins to send: the bytes follow one another out of the port, the head of each message
@@ -294,7 +296,8 @@ double Simulation::work_of(uint32_t id) const {
 void Simulation::depart(uint32_t id, double at_us) {
   const uint32_t from = whole_.rank_of(id);
   Rank& rank = ranks_[from];
-  const double bytes = bytes_of(id), begun_us = at_us + machine_.step_us;
+  const double bytes = bytes_of(id);
+  double begun_us = at_us + machine_.step_us;
   for (const uint32_t m : whole_.messages_of(id)) {
     const uint32_t to = whole_.rank_of(whole_.message(m).recv);
     double out_us = begun_us;
@@ -306,6 +309,7 @@ void Simulation::depart(uint32_t id, double at_us) {
       steps_[id].out_until_us = rank.out_free_us;
     }
     foresee(out_us + link(from, to).latency_us, Happens::head_arrives, m);
+    begun_us += link(from, to).overhead_us;
   }
 }
 

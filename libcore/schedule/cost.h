@@ -14,10 +14,12 @@
 
 namespace hcomm::schedule {
 
-// alpha-beta of one directed pair.
+// alpha-beta of one directed pair, and what each message costs the processor of either end beside
+// its bytes (LogP's o): the kernel's work where it carries them.
 struct Link {
   double latency_us = 1;
   double us_per_byte = 1e-4;
+  double overhead_us = 0;
 };
 
 // gamma: what local work costs, and how much of it a node does at once.

@@ -29,15 +29,15 @@ class Kept : public testing::Test {
   std::string parent() const { return folder_.path().string(); }
   fs::path file() const { return folder_.path() / "hcomm/calibration"; }
   Cache at(int64_t now_s) const { return Cache(parent(), now_s); }
-  void keep(uint64_t key, Cache::Pair pair, int64_t now_s = kNow_s) const {
+  void keep(uint64_t key, Cache::Values values, int64_t now_s = kNow_s) const {
     Cache cache = at(now_s);
-    cache.put(key, pair);
+    cache.put(key, values);
     cache.save();
   }
   bool knows(uint64_t key, int64_t now_s = kNow_s) const { return at(now_s).find(key).has_value(); }
   void write_file(std::string_view text) const { folder_.write("hcomm/calibration", text); }
   // As the cache writes it, whatever the lines are.
-  void write_lines(const std::string& lines, const std::string& format = "1") const {
+  void write_lines(const std::string& lines, const std::string& format = "2") const {
     write_file(fmt::format("hcomm-calibration {} {:016x}\n{}", format, hash_bytes(lines), lines));
   }
 
@@ -110,15 +110,15 @@ TEST_F(Kept, OfAFileThatIsNotWholeNothingIsTaken) {
 }
 
 TEST_F(Kept, HostileLinesAreNoEntries) {
-  const std::string good = fmt::format("0000000000000007 {} 1 2\n", kNow_s);
+  const std::string good = fmt::format("0000000000000007 {} 1 2 0\n", kNow_s);
   write_lines(good);
   EXPECT_TRUE(knows(7));
-  write_lines(good, "2");
+  write_lines(good, "1");
   EXPECT_FALSE(knows(7));
   for (const char* line :
-       {"\n", "7\n", "7 1800000000\n", "7 1800000000 1\n", "x 1800000000 1 2\n",
-        "7 1800000000 1 2 3\n", "7  1800000000 1 2\n", "7 99999999999999999999 1 2\n",
-        "-7 1800000000 1 2\n", "7 1800000000 1 2", "7 1800000000 1e999 2\n"}) {
+       {"\n", "7\n", "7 1800000000\n", "7 1800000000 1 2\n", "x 1800000000 1 2 3\n",
+        "7 1800000000 1 2 3 4\n", "7  1800000000 1 2 3\n", "7 99999999999999999999 1 2 3\n",
+        "-7 1800000000 1 2 3\n", "7 1800000000 1 2 3", "7 1800000000 1e999 2 3\n"}) {
     write_lines(good + line);
     EXPECT_FALSE(knows(7)) << line;
   }
@@ -128,7 +128,7 @@ TEST_F(Kept, HostileLinesAreNoEntries) {
 
 // Whether they may come from a measurement is for who asks.
 TEST_F(Kept, NumbersAreAsWritten) {
-  write_lines(fmt::format("7 {} nan -inf\n", kNow_s));
+  write_lines(fmt::format("7 {} nan -inf 0\n", kNow_s));
   ASSERT_TRUE(knows(7));
   EXPECT_TRUE(std::isnan(at(kNow_s).find(7)->first));
 }

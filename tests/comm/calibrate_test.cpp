@@ -52,8 +52,13 @@ std::vector<schedule::Machine> calibrated(uint32_t ranks, const Config& config) 
     std::iota(members.begin(), members.end(), 0u);
     const Circle circle{9, "the test", rank, members};
     const std::string host = host_key(config);
-    Links links({.rank = rank, .ranks = ranks, .communicator = 9, .token = {1, 2},
-                 .host_key = host, .config = &config, .reactor = &crew.service,
+    Links links({.rank = rank,
+                 .ranks = ranks,
+                 .communicator = 9,
+                 .token = {1, 2},
+                 .host_key = host,
+                 .config = &config,
+                 .reactor = &crew.service,
                  .memory = &memory},
                 control, circle, deadline);
     machines[rank].ranks = ranks;
@@ -88,6 +93,7 @@ TEST_P(Calibration, IsEqualOnAllRanksAndSane) {
         const schedule::Link& link = machine.links[i];
         EXPECT_TRUE(link.latency_us > 0 && link.latency_us < 1e6) << link.latency_us;
         EXPECT_TRUE(link.us_per_byte > 0 && link.us_per_byte < 1) << link.us_per_byte;
+        EXPECT_TRUE(link.overhead_us >= 0 && link.overhead_us <= link.latency_us);
       }
       EXPECT_TRUE(machine.copy_us_per_byte > 0 && machine.copy_us_per_byte < 1);
       EXPECT_TRUE(machine.reduce_us_per_byte > 0 && machine.reduce_us_per_byte < 1);
@@ -116,15 +122,15 @@ class KeptCalibration : public testing::Test {
     for (int i = 0; i < 50 && test::file_text(file()) == before; i++) job(ranks);
     ASSERT_NE(test::file_text(file()), before);
   }
-  // Every pair of numbers of the file becomes this one.
-  void rewrite(const std::string& pair) const {
+  // Every three numbers of the file become these.
+  void rewrite(const std::string& numbers) const {
     std::istringstream old(test::file_text(file()));
     std::string line, lines;
     std::getline(old, line);
     while (std::getline(old, line))
-      lines += line.substr(0, line.find(' ', line.find(' ') + 1)) + " " + pair + "\n";
+      lines += line.substr(0, line.find(' ', line.find(' ') + 1)) + " " + numbers + "\n";
     folder_.write("hcomm/calibration",
-                  fmt::format("hcomm-calibration 1 {:016x}\n{}", hash_bytes(lines), lines));
+                  fmt::format("hcomm-calibration 2 {:016x}\n{}", hash_bytes(lines), lines));
   }
 
   test::TemporaryFolder folder_;
@@ -133,7 +139,7 @@ class KeptCalibration : public testing::Test {
 
 TEST_F(KeptCalibration, ServesEveryRankOfALaterJob) {
   keep();
-  rewrite("0.5 0.25");
+  rewrite("0.5 0.25 0.125");
   for (const uint32_t ranks : {1u, 2u, 3u})
     for (const schedule::Machine& machine : job(ranks)) {
       EXPECT_EQ(machine.copy_us_per_byte, 0.5);
@@ -142,13 +148,14 @@ TEST_F(KeptCalibration, ServesEveryRankOfALaterJob) {
         if (i % (ranks + 1) == 0) continue;
         EXPECT_EQ(machine.links[i].latency_us, 0.5);
         EXPECT_EQ(machine.links[i].us_per_byte, 0.25);
+        EXPECT_EQ(machine.links[i].overhead_us, 0.125);
       }
     }
 }
 
 TEST_F(KeptCalibration, IsOfOneTransportAndOneSetting) {
   keep();
-  rewrite("0.5 0.25");
+  rewrite("0.5 0.25 0.125");
   config_.transports = "tcp";
   EXPECT_NE(job()[0].links[1].latency_us, 0.5);
   config_ = over("shm");
@@ -159,17 +166,18 @@ TEST_F(KeptCalibration, IsOfOneTransportAndOneSetting) {
 
 TEST_F(KeptCalibration, WhatCannotBeMeasuredIsMeasuredAnew) {
   keep();
-  for (const char* pair : {"nan nan", "0.5 0", "-0.5 0.25", "inf 0.25", "0.5 1e300"}) {
-    rewrite(pair);
+  for (const char* numbers :
+       {"nan nan nan", "0.5 0 0", "-0.5 0.25 0", "inf 0.25 0", "0.5 1e300 0", "0.5 0.25 -1"}) {
+    rewrite(numbers);
     const schedule::Machine machine = job()[0];
-    EXPECT_TRUE(plausible(machine.links[1])) << pair;
-    EXPECT_TRUE(plausible(Work{machine.copy_us_per_byte, machine.reduce_us_per_byte})) << pair;
+    EXPECT_TRUE(plausible(machine.links[1])) << numbers;
+    EXPECT_TRUE(plausible(Work{machine.copy_us_per_byte, machine.reduce_us_per_byte})) << numbers;
   }
 }
 
 TEST_F(KeptCalibration, OnlyWhereItIsWanted) {
   keep();
-  rewrite("0.5 0.25");
+  rewrite("0.5 0.25 0.125");
   const std::string before = test::file_text(file());
   config_.calibration_cached = false;
   EXPECT_NE(job()[0].links[1].latency_us, 0.5);

@@ -274,6 +274,7 @@ TEST(Hash, ChangesWithAllThatTheChoiceDependsOn) {
   };
   add([](Inputs&) {});
   add([](Inputs& i) { i.machine.links[3].latency_us += 1e-9; });
+  add([](Inputs& i) { i.machine.links[3].overhead_us += 1e-9; });
   add([](Inputs& i) { i.machine.links[3].us_per_byte *= 2; });
   add([](Inputs& i) { i.machine.node[1] = 1; });
   add([](Inputs& i) { i.machine.cores_of_node++; });

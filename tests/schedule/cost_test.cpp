@@ -78,6 +78,17 @@ TEST(Cost, LatencyRulesSmallMessages) {
   EXPECT_NEAR(price("ring_all_reduce", nearer, {.block_bytes = 8}), ring_us / 2, 5);
 }
 
+// LogP's o: 56 messages of eight ranks on two cores take their processors longer than 14.
+TEST(Cost, MessagesThatTheKernelCarriesCostProcessors) {
+  const auto us = [](const char* sample, double overhead_us) {
+    const Link link{.latency_us = 5, .us_per_byte = 1e-3, .overhead_us = overhead_us};
+    return price(sample, machine_of(8, 8, 2, link), {.block_bytes = 8});
+  };
+  EXPECT_LT(us("direct_all_reduce", 0), us("ring_all_reduce", 0));
+  EXPECT_GT(us("direct_all_reduce", 5), 56 * 2 * 5 / 2);
+  EXPECT_LT(us("direct_all_reduce", 5), 56 * 2 * 5);
+}
+
 TEST(Cost, RingMovesTwiceAllButItsShareOfLargeMessages) {
   for (const uint32_t ranks : {2u, 4u, 8u, 64u}) {
     Machine machine = machine_of(ranks, 1, 1, kNetwork);

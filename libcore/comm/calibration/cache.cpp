@@ -22,9 +22,9 @@ namespace hcomm::comm {
 
 namespace {
 
-// "hcomm-calibration 1 HASH", HASH of all that follows; then a line an entry: key, when, two
+// "hcomm-calibration 2 HASH", HASH of all that follows; then a line an entry: key, when, three
 // numbers.
-constexpr std::string_view kHead = "hcomm-calibration 1 ";
+constexpr std::string_view kHead = "hcomm-calibration 2 ";
 constexpr const char* kFile = "calibration";
 constexpr size_t kMostBytes = 64 * kKiB;
 constexpr int64_t kLeftover_s = 3600;  // then a file that somebody began to write is nobody's
@@ -103,8 +103,9 @@ void Cache::parse(std::string_view text) {
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end + 1);
     Entry entry;
-    if (!take(line, entry.key, 16) || !take(line, entry.made_s) || !take(line, entry.pair.first) ||
-        !take(line, entry.pair.second) || !line.empty())
+    if (!take(line, entry.key, 16) || !take(line, entry.made_s) ||
+        !take(line, entry.values.first) || !take(line, entry.values.second) ||
+        !take(line, entry.values.third) || !line.empty())
       return;
     if (entry.made_s <= now_s_ && entry.made_s > now_s_ - kLife_s) read.push_back(entry);
   }
@@ -115,16 +116,16 @@ bool Cache::writable() const {
   return folder_ && faccessat(folder_.get(), ".", W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-std::optional<Cache::Pair> Cache::find(uint64_t key) const {
+std::optional<Cache::Values> Cache::find(uint64_t key) const {
   for (const Entry& entry : entries_)
-    if (entry.key == key) return entry.pair;
+    if (entry.key == key) return entry.values;
   return std::nullopt;
 }
 
-void Cache::put(uint64_t key, Pair pair) {
+void Cache::put(uint64_t key, Values values) {
   std::erase_if(entries_, [&](const Entry& entry) { return entry.key == key; });
   if (entries_.size() >= kMostEntries) entries_.erase(entries_.begin());
-  entries_.push_back({key, now_s_, pair});
+  entries_.push_back({key, now_s_, values});
 }
 
 // A process that died while it wrote has left a file under another name.
@@ -145,8 +146,8 @@ void Cache::save() const {
   if (!folder_) return;
   std::string text;
   for (const Entry& entry : entries_)
-    text += fmt::format("{:016x} {} {} {}\n", entry.key, entry.made_s, entry.pair.first,
-                        entry.pair.second);
+    text += fmt::format("{:016x} {} {} {} {}\n", entry.key, entry.made_s, entry.values.first,
+                        entry.values.second, entry.values.third);
   text = fmt::format("{}{}\n{}", kHead, hash_text(text), text);
   uint64_t random = 0;
   fill_random(std::as_writable_bytes(std::span(&random, 1)));

@@ -17,8 +17,8 @@ namespace hcomm::comm {
 
 class Cache {
  public:
-  struct Pair {
-    double first = 0, second = 0;
+  struct Values {
+    double first = 0, second = 0, third = 0;
   };
   static constexpr int64_t kLife_s = 7 * 24 * 3600;  // of an entry
   static constexpr size_t kMostEntries = 256;        // the oldest make room
@@ -28,15 +28,15 @@ class Cache {
   Cache(const std::string& folder, int64_t now_s);
 
   bool writable() const;  // so that it pays to find out more than this job needs
-  std::optional<Pair> find(uint64_t key) const;
-  void put(uint64_t key, Pair pair);
+  std::optional<Values> find(uint64_t key) const;
+  void put(uint64_t key, Values values);
   void save() const;  // all or nothing; a line of the debug log where it cannot be done
 
  private:
   struct Entry {
     uint64_t key = 0;
     int64_t made_s = 0;
-    Pair pair;
+    Values values;
   };
   std::string read_file() const;
   void parse(std::string_view text);

@@ -41,6 +41,7 @@ std::string text_of(const Numbers& numbers) {
     fields.add(transport);
     add(link.latency_us);
     add(link.us_per_byte);
+    add(link.overhead_us);
   }
   return fields.text();
 }
@@ -51,13 +52,13 @@ Numbers numbers_of(std::string_view text) {
   Numbers numbers;
   if (fields.size() < 2) return numbers;
   numbers.work = {number(0), number(1)};
-  for (size_t i = 2; i + 2 < fields.size(); i += 3)
-    numbers.links[fields[i]] = {number(i + 1), number(i + 2)};
+  for (size_t i = 2; i + 3 < fields.size(); i += 4)
+    numbers.links[fields[i]] = {number(i + 1), number(i + 2), number(i + 3)};
   return numbers;
 }
 
 schedule::Link nominal_of(const transport::Reach& reach) {
-  return {reach.latency_us, reach.bytes_per_us > 0 ? 1 / reach.bytes_per_us : 1e-3};
+  return {reach.latency_us, reach.bytes_per_us > 0 ? 1 / reach.bytes_per_us : 1e-3, 0};
 }
 
 // As the kernel calls it; "" where it does not.
@@ -131,15 +132,15 @@ uint64_t Kept::key_of(const Partners::value_type& partner) const {
 
 std::optional<Numbers> Kept::find() const {
   Numbers numbers;
-  const std::optional<Cache::Pair> work = cache_.find(key_of("kernels"));
+  const std::optional<Cache::Values> work = cache_.find(key_of("kernels"));
   if (!work) return std::nullopt;
   numbers.work = {work->first, work->second};
   bool sane = plausible(numbers.work);
   for (const auto& partner : partners_) {
-    const std::optional<Cache::Pair> pair = cache_.find(key_of(partner));
-    if (!pair) return std::nullopt;
+    const std::optional<Cache::Values> values = cache_.find(key_of(partner));
+    if (!values) return std::nullopt;
     schedule::Link& link = numbers.links[partner.first];
-    link = {pair->first, pair->second};
+    link = {values->first, values->second, values->third};
     sane = sane && plausible(link);
   }
   return sane ? std::optional(numbers) : std::nullopt;
@@ -149,7 +150,7 @@ void Kept::keep(const Numbers& numbers) {
   cache_.put(key_of("kernels"), {numbers.work.copy_us_per_byte, numbers.work.reduce_us_per_byte});
   for (const auto& partner : partners_) {
     const schedule::Link& link = numbers.links.at(partner.first);
-    cache_.put(key_of(partner), {link.latency_us, link.us_per_byte});
+    cache_.put(key_of(partner), {link.latency_us, link.us_per_byte, link.overhead_us});
   }
   cache_.save();
 }
@@ -176,7 +177,7 @@ Numbers measure(Links& links, const CalibrationPlace& place, const Partners& par
 
 void fill(schedule::Machine& machine, const Numbers& numbers,
           const std::vector<std::string>& rows) {
-  constexpr schedule::Link kUnknown{50, 1e-3};  // of a transport that rank 0 has not
+  constexpr schedule::Link kUnknown{50, 1e-3, 0};  // of a transport that rank 0 has not
   machine.copy_us_per_byte = numbers.work.copy_us_per_byte;
   machine.reduce_us_per_byte = numbers.work.reduce_us_per_byte;
   machine.links.assign(size_t{machine.ranks} * machine.ranks, {});

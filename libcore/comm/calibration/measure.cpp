@@ -16,6 +16,8 @@ namespace hcomm::comm {
 namespace {
 
 constexpr size_t kSmall = 8, kLarge = 256 * kKiB;
+// A message that costs a processor less is a step as any other: it was written to shared memory.
+constexpr double kLeastOverhead_us = 0.5;
 constexpr std::byte kAgain{1}, kLast{0};  // the first byte of a message
 // Of who answers, from the start of all: rank 0 comes to each of its partners in turn.
 constexpr int64_t kPatience_ns = 200'000'000;
@@ -65,17 +67,26 @@ double us_between(int64_t start_ns, int64_t end_ns) {
   return static_cast<double>(end_ns - start_ns) / 1000;
 }
 
-// The least time of a round trip. Negative: not measured.
-double best_us(Exchange& exchange, std::vector<std::byte>& buffer, size_t bytes, int64_t rounds,
-               int64_t until_ns) {
-  double best = -1;
+struct Best {
+  double round_us = -1, send_us = -1;  // of the whole way, of the sender's part; negative: not
+};
+
+// The least times of a round trip.
+Best best_of(Exchange& exchange, std::vector<std::byte>& buffer, size_t bytes, int64_t rounds,
+             int64_t until_ns) {
+  Best best;
+  const auto least = [](double so_far, double us) {
+    return so_far < 0 ? us : std::min(so_far, us);
+  };
   for (int64_t i = 1;; i++) {
     const int64_t start_ns = now_ns();
     const bool last = i >= rounds || start_ns >= until_ns;
     buffer[0] = last ? kLast : kAgain;
-    if (!exchange.send(buffer.data(), bytes) || !exchange.receive(buffer.data(), bytes)) return -1;
-    const double us = us_between(start_ns, now_ns());
-    best = best < 0 ? us : std::min(best, us);
+    if (!exchange.send(buffer.data(), bytes)) return {};
+    const int64_t sent_ns = now_ns();
+    if (!exchange.receive(buffer.data(), bytes)) return {};
+    best.round_us = least(best.round_us, us_between(start_ns, now_ns()));
+    best.send_us = least(best.send_us, us_between(start_ns, sent_ns));
     if (last) return best;
   }
 }
@@ -90,14 +101,19 @@ std::optional<schedule::Link> measure_pair(const PairEnd& end, const Effort& eff
   const int64_t begin_ns = now_ns();
   Exchange exchange(end, std::min(begin_ns + 2 * effort.part_ns, end.start_ns + kPatience_ns));
   std::vector<std::byte> buffer(kLarge);
-  const double small_us =
-      best_us(exchange, buffer, kSmall, effort.small_rounds, begin_ns + effort.part_ns) / 2;
-  if (small_us < 0) return std::nullopt;
-  const double large_us =
-      best_us(exchange, buffer, kLarge, effort.large_rounds, now_ns() + effort.part_ns / 2) / 2;
-  if (large_us < 0) return std::nullopt;
-  return schedule::Link{small_us,
-                        std::max(large_us - small_us, 0.01) / static_cast<double>(kLarge)};
+  const Best small =
+      best_of(exchange, buffer, kSmall, effort.small_rounds, begin_ns + effort.part_ns);
+  if (small.round_us < 0) return std::nullopt;
+  const Best large =
+      best_of(exchange, buffer, kLarge, effort.large_rounds, now_ns() + effort.part_ns / 2);
+  if (large.round_us < 0) return std::nullopt;
+  const double small_us = small.round_us / 2, large_us = large.round_us / 2;
+  // Who receives pays the same, which is then no part of the latency.
+  const double overhead_us =
+      std::min(small.send_us >= kLeastOverhead_us ? small.send_us : 0, small_us / 2);
+  return schedule::Link{small_us - overhead_us,
+                        std::max(large_us - small_us, 0.01) / static_cast<double>(kLarge),
+                        overhead_us};
 }
 
 void answer_pair(const PairEnd& end) {
@@ -125,7 +141,8 @@ Work measure_work(const Effort& effort) {
 
 // From a terabyte a microsecond to a byte in ten of them; from a nanosecond to a second.
 bool plausible(const schedule::Link& link) {
-  return within(link.latency_us, 1e-3, 1e6) && within(link.us_per_byte, 1e-8, 10);
+  return within(link.latency_us, 1e-3, 1e6) && within(link.us_per_byte, 1e-8, 10) &&
+         within(link.overhead_us, 0, 1e6);
 }
 
 bool plausible(const Work& work) {

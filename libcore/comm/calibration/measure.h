@@ -31,7 +31,8 @@ struct PairEnd {
   bool crowded;      // yield instead of spin
   int64_t start_ns;  // of the calibration
 };
-// Microseconds one way for a small message, and per byte. Nothing: it took too long, or failed.
+// Microseconds one way for a small message, per byte, and of a processor's time. Nothing: it took
+// too long, or failed.
 std::optional<schedule::Link> measure_pair(const PairEnd& end, const Effort& effort);
 void answer_pair(const PairEnd& end);
 
