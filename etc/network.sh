@@ -39,19 +39,22 @@ esac
 command -v ip >/dev/null || die "there is no ip command: install iproute2"
 [ "$(id -u)" = 0 ] || die "namespaces need root"
 
-# Everything below happens in namespaces of our own, which the kernel removes with the last process.
+# Everything below happens in namespaces of our own, which the kernel removes with the last process;
+# all of these end with the first one, and that one with us, however we end. unshare itself would
+# wait through a signal.
 if [ "${HCOMM_NETWORK_INSIDE:-}" != yes ]; then
   export HCOMM_NETWORK_INSIDE=yes
-  exec unshare --net --mount --pid --fork --kill-child --mount-proc \
-    "$0" --hosts "$hosts" --rate "$rate" $([ $launcher = hcomm ] || echo --mpi) -- "$@"
+  setpriv --pdeathsig KILL unshare --net --mount --pid --fork --kill-child --mount-proc \
+    "$0" --hosts "$hosts" --rate "$rate" $([ $launcher = hcomm ] || echo --mpi) -- "$@" <&0 &
+  inside=$!
+  trap 'kill -KILL $inside; exit 130' INT
+  trap 'kill -KILL $inside; exit 143' HUP TERM
+  wait $inside
+  exit
 fi
 unset HCOMM_NETWORK_INSIDE
 mkdir -p /run/netns
-mount -t tmpfs hosts /run/netns
-files=$(mktemp -d)
-trap 'rm -rf "$files"' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+mount -t tmpfs hosts /run/netns # the kernel removes it, too
 
 network=10.99.0 # the switch is .254, host H (from 0) is .H+1
 ip link set lo up
@@ -75,15 +78,15 @@ if [ $launcher = mpi ]; then
   mpirun=$(command -v mpirun.openmpi || command -v mpirun) ||
     die "there is no mpirun: install openmpi-bin"
   # shellcheck disable=SC2016  # for the ranks' shell
-  printf '#!/bin/sh\nexec ip netns exec "host$OMPI_COMM_WORLD_RANK" "$@"\n' >"$files/on_host"
-  chmod +x "$files/on_host"
+  printf '#!/bin/sh\nexec ip netns exec "host$OMPI_COMM_WORLD_RANK" "$@"\n' >/run/netns/on_host
+  chmod +x /run/netns/on_host
   PMIX_MCA_ptl_tcp_remote_connections=1 PMIX_MCA_ptl_tcp_if_include=switch \
     "$mpirun" --allow-run-as-root --oversubscribe --bind-to none -np "$hosts" --mca pml ob1 \
-    --mca btl self,tcp "$files/on_host" "$@"
+    --mca btl self,tcp /run/netns/on_host "$@"
   exit
 fi
-od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$files/secret"
-export HCOMM_SIZE="$hosts" HCOMM_ROOT=$network.1:29400 HCOMM_SECRET_FILE="$files/secret"
+od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >/run/netns/secret
+export HCOMM_SIZE="$hosts" HCOMM_ROOT=$network.1:29400 HCOMM_SECRET_FILE=/run/netns/secret
 ranks=""
 for rank in $(seq 0 $((hosts - 1))); do
   HCOMM_RANK=$rank ip netns exec "host$rank" "$@" &

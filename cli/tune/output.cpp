@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -38,18 +39,31 @@ bool all_written(int fd, std::string_view text) {
   return true;
 }
 
+// A file of another name in the same folder.
+std::pair<UniqueFd, std::string> make_beside(const std::string& path) {
+  std::string name = path + ".XXXXXX";
+  UniqueFd file(mkostemp(name.data(), O_CLOEXEC));
+  if (!file) fail_system(errno, "--output: make {}", path);
+  return {std::move(file), name};
+}
+
 }  // namespace
 
 void Output::check() const {
   if (path == "-") return;
+  if (path.empty()) fail(Code::invalid_argument, "--output: an empty name");
   struct stat status {};
-  const bool there = stat(path.c_str(), &status) == 0;
-  if (there && !S_ISREG(status.st_mode))
-    fail(Code::invalid_argument, "--output: {} is there and is no file", path);
+  const bool there = lstat(path.c_str(), &status) == 0;
   if (there && existing == Existing::keep) refuse(path);
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0)
-    fail_system(errno, "--output: make {}", path);
+  if (there && stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    fail(Code::invalid_argument, "--output: {} is there and is no file", path);
+  unlink(make_beside(target()).second.c_str());
+}
+
+std::string Output::target() const {
+  std::error_code error;
+  const std::filesystem::path resolved = std::filesystem::weakly_canonical(path, error);
+  return existing == Existing::keep || error ? path : resolved.string();
 }
 
 void Output::write(std::string_view text) const {
@@ -57,13 +71,12 @@ void Output::write(std::string_view text) const {
     if (!cli::show(text)) fail_system(errno, "write to standard output");
     return;
   }
-  std::string name = path + ".XXXXXX";
-  const UniqueFd file(mkostemp(name.data(), O_CLOEXEC));
-  if (!file) fail_system(errno, "--output: make {}", path);
+  const std::string to = target();
+  const auto [file, name] = make_beside(to);
   // A link, unlike a new name, is not made over a file that has come meanwhile.
   const bool made = all_written(file.get(), text) && fchmod(file.get(), usual_mode()) == 0 &&
-                    (existing == Existing::keep ? link(name.c_str(), path.c_str())
-                                                : rename(name.c_str(), path.c_str())) == 0;
+                    (existing == Existing::keep ? link(name.c_str(), to.c_str())
+                                                : rename(name.c_str(), to.c_str())) == 0;
   const int error = errno;
   unlink(name.c_str());
   if (made) return;

@@ -18,6 +18,9 @@ struct Output {
   // could not be made: before anything is measured.
   void check() const;
   void write(std::string_view text) const;
+
+ private:
+  std::string target() const;  // what is overwritten, where the path is a link
 };
 
 }  // namespace hcomm::tune

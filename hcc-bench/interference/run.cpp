@@ -148,6 +148,7 @@ class Point {
       const int64_t next_ns = now_ns() + session_.options.every_ns;
       do {
         meanwhile();
+        session_.watchdog.step();
         std::this_thread::sleep_for(kNap);
       } while (now_ns() < next_ns);
       const int64_t start_ns = now_ns();

@@ -225,6 +225,12 @@ TEST_F(TuneFile, IsWholeOrNotThere) {
   EXPECT_EQ(files(), 1u);
   EXPECT_THROW((Output{path("none/a")}.check()), Error);
   EXPECT_THROW((Output{"/dev/null", Existing::overwrite}.check()), Error);
+  EXPECT_THROW(Output{""}.check(), Error);
+  ASSERT_EQ(symlink(path("nothing").c_str(), path("dangling").c_str()), 0);
+  EXPECT_THROW(Output{path("dangling")}.check(), Error);
+  ASSERT_EQ(symlink(path("a").c_str(), path("link").c_str()), 0);
+  Output{path("link"), Existing::overwrite}.write("through");
+  EXPECT_EQ(text_of(path("a")), "through");
 }
 
 TEST_F(TuneFile, IsWrittenAndObeyed) {

@@ -34,6 +34,22 @@ TEST(Network, TellsHowTheCommandEnded) {
   EXPECT_TRUE(network("--rate bogus -- true").says("network: tc refuses the rate bogus"));
 }
 
+TEST(Network, EndsWithItsSignal) {
+  if (!makes_hosts()) GTEST_SKIP() << "no network namespaces, or no iproute2";
+  const TemporaryFolder folder;
+  const std::string up = (folder.path() / "up").string();
+  for (const auto& [signal, code] : {std::pair{"TERM", 143}, {"KILL", 137}}) {
+    const Ran ran = shell(fmt::format(
+        SOURCE_DIRECTORY
+        "/etc/network.sh --hosts 1 -- sh -c 'echo $$ > {0}; exec sleep $((700+77))' & "
+        "while [ ! -s {0} ]; do sleep 0.01; done; kill -{1} $!; wait $!; code=$?; rm {0}; "
+        "for i in $(seq 99); do pgrep -f 'sleep 77[7]' > {0}.left || exit $code; sleep 0.01; done; "
+        "echo left; exit 1",
+        up, signal));
+    EXPECT_EQ(ran.code, code) << ran.output;
+  }
+}
+
 TEST(Network, RefusesWhatItDoesNotKnow) {
   EXPECT_EQ(network("--bogus").code, 2);
   EXPECT_EQ(network("--hosts 0 -- true").code, 2);
